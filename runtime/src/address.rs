@@ -4,7 +4,7 @@
 /// A device address as an argument of a launch: memory that another library allocated, or the null pointer.
 ///
 /// A [`Buffer`](crate::Buffer) is known to be memory of its device for as long as it lives; of an address nothing is
-/// known, so whoever makes one vouches for it.
+/// known, so its creator guarantees it.
 ///
 /// ```
 /// use rtc_runtime::{Arg, DeviceAddress};
@@ -21,12 +21,12 @@ impl DeviceAddress {
     /// The null pointer, which kernels may compare and must not read.
     pub const NULL: DeviceAddress = DeviceAddress(0);
 
-    /// An address that the caller vouches for.
+    /// An address that the caller guarantees.
     ///
     /// # Safety
     ///
     /// Until every launch that gets it has ended, all that those kernels read and write through it must be memory of
-    /// their device, and nobody else may write what they read or touch what they write.
+    /// their device, and no other code may write memory that they read or access memory that they write.
     pub unsafe fn new(address: u64) -> DeviceAddress {
         DeviceAddress(address)
     }

@@ -94,7 +94,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The same argument once more, for a launch that leaves others out. Whoever holds the original lends it meanwhile, so
+    /// The same argument once more, for a launch that leaves others out. The holder of the original lends it meanwhile, so
     /// memory that is written is still written by one.
     #[cfg(feature = "jit")]
     pub(crate) fn again(&self) -> Arg<'a> {

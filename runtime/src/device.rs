@@ -149,7 +149,7 @@ impl Device {
     /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.alloc::<f32>(3)?, device.zeros::<f32>(3)?);
     /// let Err(Error::Sanitizer(found)) = kernel.launch(device.default_stream(), 1, &args![&x, &mut y, 2.0f32, 3]) else {
-    ///     panic!("nobody wrote x");
+    ///     panic!("x is uninitialized");
     /// };
     /// assert_eq!(found[0].code, "uninitialized-global");
     /// # Ok::<(), Error>(())
@@ -233,12 +233,12 @@ impl Device {
         self.0.fallback.as_ref()
     }
 
-    /// How many multiprocessors it has, which run blocks at the same time.
+    /// How many SMs it has, which run blocks at the same time.
     ///
     /// ```
     /// use rtc_runtime::Device;
     /// for device in (0..Device::cuda_count()?).map(Device::cuda) {
-    ///     println!("{} multiprocessors", device?.multiprocessors());
+    ///     println!("{} SMs", device?.multiprocessors());
     /// }
     /// if let Ok(device) = Device::interpreter() {
     ///     assert!(device.is_interpreter()); // with the feature `jit`

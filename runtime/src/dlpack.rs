@@ -9,7 +9,7 @@
 //! let device = Device::auto();
 //! let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?.reshape(&[2, 3])?;
 //! let tensor = x.into_dlpack()?; // for another library
-//! // SAFETY: nobody else has it.
+//! // SAFETY: no other code has it.
 //! let back = unsafe { device.from_dlpack::<f32, _>(tensor)? };
 //! assert_eq!((back.shape(), back.strides()), (&[2, 3][..], &[3, 1][..]));
 //! assert_eq!(back.slice().to_vec()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -34,7 +34,7 @@ use std::fmt;
 /// use rtc_runtime::{Device, dlpack::Imported};
 /// let device = Device::auto();
 /// let tensor = device.upload(&[1i32, 2, 3])?.into_dlpack()?; // of another library
-/// // SAFETY: nobody else has it.
+/// // SAFETY: no other code has it.
 /// let mut imported: Imported<i32> = unsafe { device.from_dlpack(tensor)? };
 /// imported.slice_mut()?.write(0, &[7])?;
 /// assert_eq!(imported.slice().to_vec()?, [7, 2, 3]);
@@ -118,7 +118,7 @@ impl<T: Element> Buffer<T> {
             }
         };
         tensor.set_dtype(dtype);
-        // SAFETY: the memory holds the elements of the shape and lives as long as the tensor, which owns it; nobody else has
+        // SAFETY: the memory holds the elements of the shape and lives as long as the tensor, which owns it; no other code has
         // it; the strides are written out.
         Ok(unsafe { tensor.finish() })
     }
@@ -133,7 +133,7 @@ impl Device {
     /// # Safety
     ///
     /// The tensor must describe memory that is there, and its content must be ready: work of the other library on it has ended, or
-    /// is waited for by the streams that this value is used on. Until the value is dropped, nobody else may write what launches
+    /// is waited for by the streams that this value is used on. Until the value is dropped, no other code may write what launches
     /// read, or touch what they write.
     pub unsafe fn from_dlpack<T: Element, M: ManagedTensorBase>(&self, tensor: Managed<M>) -> Result<Imported<T>> {
         let view = tensor.validate().map_err(|error| refused(error.to_string()))?;
@@ -159,7 +159,7 @@ impl Device {
             (DLDevice { device_type: DLDeviceType::CPU, .. }, _) => {
                 let buffer = self.alloc::<T>(len)?;
                 if len > 0 {
-                    // SAFETY: the caller vouches for the memory, all elements of which lie within the span; bytes have any value.
+                    // SAFETY: the caller guarantees the memory, all elements of which lie within the span; bytes have any value.
                     let bytes = unsafe {
                         let first = view.data_ptr().cast::<u8>().add(view.byte_offset() as usize);
                         std::slice::from_raw_parts(first, len * size_of::<T>() as usize)
@@ -275,7 +275,7 @@ mod tests {
         let device = Device::emulator();
         let mut columns = tensor::<DLManagedTensor>(&[3, 4], &[1, 10], &freed);
         columns.set_byte_offset(8);
-        // SAFETY: the memory holds the elements, and nobody else has it.
+        // SAFETY: the memory holds the elements, and no other code has it.
         let mut x = unsafe { device.from_dlpack::<f32, _>(columns.finish()) }.unwrap();
         assert_eq!(freed.load(Ordering::Relaxed), 1, "a copy needs the original no longer");
         assert_eq!((x.shape(), x.strides(), x.slice().len()), (&[3, 4][..], &[1, 10][..], 33));
@@ -331,7 +331,7 @@ mod tests {
             let view = tensor.validate_export().unwrap();
             assert_eq!((view.shape(), view.is_compact().unwrap()), (&[2, 1, values.len() as i64 / 2][..], true));
             assert_eq!(view.device(), DLDevice::CPU);
-            // SAFETY: nobody else has it.
+            // SAFETY: no other code has it.
             let back = unsafe { Device::emulator().from_dlpack::<T, _>(tensor) }.unwrap();
             assert_eq!(back.slice().to_vec().unwrap(), values);
         }
@@ -354,7 +354,7 @@ mod tests {
         let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
         let address = x.address();
         let tensor = x.into_dlpack().unwrap();
-        // SAFETY: nobody else has it.
+        // SAFETY: no other code has it.
         let mut x = unsafe { device.from_dlpack::<f32, _>(tensor) }.unwrap();
         assert_eq!(x.slice().address(), address);
         x.slice_mut().unwrap().write(0, &[5.0]).unwrap();

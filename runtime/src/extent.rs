@@ -30,7 +30,7 @@ fn integer(args: &[Arg<'_>], index: usize) -> Option<i64> {
     }
 }
 
-/// Checks that every slice is as long as what the kernel touches of it: each anew, for launches of which [`evaluate`] does
+/// Checks that every slice is as long as what the kernel touches of it: each again, for launches of which [`evaluate`] does
 /// not tell that.
 #[cold]
 pub(crate) fn check(
@@ -63,7 +63,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// How many bytes lie behind a pointer; `None` where the caller vouches for an address. The null pointer takes no `unsafe`.
+/// How many bytes lie behind a pointer; `None` where the caller guarantees an address. The null pointer takes no `unsafe`.
 fn held(pointer: &Pointer<'_>) -> Option<u64> {
     match pointer.0 {
         Kind::Read(place) | Kind::Write(place) => Some(place.bytes),

@@ -62,7 +62,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Safety
     ///
     /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
-    /// memory of `device`, aligned for `T`, and nobody may write them meanwhile. Nothing of this can be checked here.
+    /// memory of `device`, aligned for `T`, and no other code may write them meanwhile. Nothing of this can be checked here.
     ///
     /// ```
     /// use rtc_runtime::{Device, Slice};
@@ -84,7 +84,7 @@ impl<'a, T: Element> SliceMut<'a, T> {
     /// # Safety
     ///
     /// For as long as the slice lives and until every launch that gets it has ended, `len` elements at `address` must be
-    /// memory of `device`, aligned for `T`, and nobody else may read or write them meanwhile. Nothing of this can be checked
+    /// memory of `device`, aligned for `T`, and no other code may read or write them meanwhile. Nothing of this can be checked
     /// here.
     ///
     /// ```

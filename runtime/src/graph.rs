@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// Recorded work: launches, copies and fills of one stream with their arguments, to be run as a whole. On a GPU that costs
 /// the host one call, however many launches there are.
 ///
-/// The graph keeps the buffers and kernels that were recorded; memory that was given as an address is kept by whoever
-/// vouches for it, for as long as the graph is launched.
+/// The graph keeps the buffers and kernels that were recorded; memory that was given as an address is kept by the caller, who
+/// guarantees it, for as long as the graph is launched.
 ///
 /// ```
 /// use rtc_runtime::Device;

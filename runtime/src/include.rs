@@ -53,7 +53,7 @@ impl Device {
             );
             Error::WrongDevice { kernel: kernel.to_owned(), device: self.to_string(), message }
         })?;
-        // SAFETY: whoever made the variant vouched for it.
+        // SAFETY: the creator of the variant guaranteed it.
         unsafe { self.load_cubin(best.ptx, best.cubin, &Metadata::from_json(best.metadata)?) }
     }
 

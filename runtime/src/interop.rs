@@ -79,7 +79,7 @@ pub fn read<'a, T: Element>(
 ) -> Result<CudarcSlice<'a, T>> {
     same_device(device, stream)?;
     let (address, order) = memory.device_ptr(stream);
-    // SAFETY: cudarc vouches for so many elements at the address, for as long as it is borrowed; the type is the same.
+    // SAFETY: cudarc guarantees so many elements at the address, for as long as it is borrowed; the type is the same.
     let slice = unsafe { Slice::from_raw(device, address, memory.len()) };
     Ok(CudarcSlice { slice, _order: order })
 }

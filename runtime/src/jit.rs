@@ -190,7 +190,7 @@ pub unsafe fn load(
     observer: &mut dyn Observer,
 ) -> std::result::Result<CompiledKernel, CompileError> {
     observer.enter("load");
-    // SAFETY: the caller vouches for what was compiled.
+    // SAFETY: the caller guarantees what was compiled.
     let kernel = unsafe { device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)? };
     Ok(CompiledKernel { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
 }
@@ -235,7 +235,7 @@ pub fn compile_tile_ir(
 impl Device {
     /// Compiles the kernel that `spec` describes from source text for this device, and loads it.
     ///
-    /// The first source holds the kernel, the others are there to be imported. The result is not kept: whoever
+    /// The first source holds the kernel, the others are there to be imported. The result is not kept: a program that
     /// launches a kernel often keeps the [`Kernel`].
     pub fn compile(&self, sources: &[Source], spec: &Spec) -> std::result::Result<Kernel, CompileError> {
         Ok(self.compile_program(&rtc_compiler::Program::parse(sources), spec)?.kernel)

@@ -137,7 +137,7 @@ const STACK_PARAMS: usize = 1024;
 struct Aligned<const BYTES: usize>([u8; BYTES]);
 
 impl<Args> Kernel<Args> {
-    /// The same kernel; whoever calls it vouches for the types.
+    /// The same kernel; the caller guarantees the types.
     pub(crate) fn with_types<Other>(&self) -> Kernel<Other> {
         Kernel { loaded: self.loaded.clone(), lengths: self.lengths, args: PhantomData }
     }
@@ -207,7 +207,7 @@ impl<Args> Kernel<Args> {
         self.loaded.code.take_counters()
     }
 
-    /// What looked wrong in the launches since the last call without ending them: reads of memory that nobody wrote,
+    /// What looked wrong in the launches since the last call without ending them: reads of uninitialized memory,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<Finding> {
         self.loaded.code.take_findings()
@@ -285,7 +285,7 @@ impl Kernel {
     /// All that the kernel reads and writes in this launch must lie within the memory of its arguments, or be memory of
     /// its device that it may access until the launch has ended. It must write to no memory that was given to be read.
     pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         unsafe { self.launch_args_unchecked(stream, grid.into(), args) }
     }
 }

@@ -20,7 +20,7 @@
 //! functions launch it all the same. The page `docs/rust/launch-safety.md` states the contract.
 //!
 //! Invariants: `unsafe` is confined to the driver (`backend/cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`,
-//! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller vouches for (`kernel.rs`, `kernel/`,
+//! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller guarantees (`kernel.rs`, `kernel/`,
 //! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
 

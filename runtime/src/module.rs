@@ -36,7 +36,7 @@ impl Device {
     pub unsafe fn module<'t>(&self, files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Module> {
         let mut kernels = BTreeMap::new();
         for (ptx, metadata) in files {
-            // SAFETY: the caller vouches for the texts.
+            // SAFETY: the caller guarantees the texts.
             let kernel = unsafe { self.load_json(ptx, metadata)? };
             let name = kernel.metadata().kernel.clone();
             if kernels.insert(name.clone(), kernel).is_some() {

@@ -5,7 +5,7 @@ use crate::{Device, Error, Pod, Result};
 use std::marker::PhantomData;
 
 /// Memory of the host that a device copies by itself, beside other work: see [`Stream::upload`](crate::Stream::upload) and
-/// [`Stream::download`](crate::Stream::download). Whoever looks at it waits for the copies that use it.
+/// [`Stream::download`](crate::Stream::download). A read of it waits for the copies that use it.
 ///
 /// ```
 /// use rtc_runtime::Device;

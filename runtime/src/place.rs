@@ -45,7 +45,7 @@ impl Drop for Allocation {
 pub(crate) struct Place<'a> {
     /// `None` for the null pointer.
     pub(crate) device: Option<&'a Device>,
-    /// Whom the memory belongs to; `None` if nobody here knows.
+    /// The owner of the memory; `None` if it is not known.
     pub(crate) owner: Option<&'a Owner>,
     pub(crate) address: u64,
     pub(crate) bytes: u64,

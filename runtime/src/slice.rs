@@ -27,7 +27,7 @@ pub struct Slice<'a, T: Element = u8> {
     elements: PhantomData<&'a [T]>,
 }
 
-/// Elements of a buffer that a kernel writes, and may read. While it lives nobody else has a part of them.
+/// Elements of a buffer that a kernel writes, and may read. While it lives no other code has a part of them.
 ///
 /// ```
 /// use rtc_runtime::Device;

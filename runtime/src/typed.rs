@@ -343,7 +343,7 @@ impl<S: Signature> Kernel<S> {
         args: impl Arguments<'a, S>,
     ) -> Result<()> {
         let grid = grid.into();
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         args.with(|args| unsafe { self.launch_args_unchecked(stream, grid, args) })
     }
 

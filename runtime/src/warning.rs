@@ -38,7 +38,7 @@ pub fn on_warning(handler: impl Fn(&Warning) + Send + Sync + 'static) {
     *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(handler));
 }
 
-/// Gives a warning to whoever hears of them.
+/// Passes a warning to the handler.
 #[cfg(feature = "cuda")]
 pub(crate) fn give(warning: &Warning) {
     // Not while the lock is held: the function may load kernels itself.

@@ -65,7 +65,7 @@ fn entries() {
     }
     assert!(read > 10, "{read}");
 
-    // Whoever compiles gets the kernel all the same.
+    // A compilation still returns the kernel.
     for damaged in [&b""[..], b"x", &[0xff; 64], &content[..content.len() - 1]] {
         cache.put(KERNELS, &first.key, damaged).unwrap();
         let again = compile();

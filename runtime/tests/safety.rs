@@ -63,7 +63,7 @@ fn the_null_pointer_has_no_elements() {
     let device = Device::emulator();
     let kernel = load(&device, METADATA);
     let (stream, mut y) = (device.default_stream(), device.zeros::<f32>(64).unwrap());
-    // An index of a kernel, far enough from 0, is an address of somebody else's memory.
+    // An index of a kernel, far enough from 0, is an address of other memory.
     let said = kernel.launch(stream, 1, &args![DeviceAddress::NULL, &mut y, 2.0f32, 4]).unwrap_err();
     assert!(said.to_string().contains("argument `x`") && said.to_string().contains("the slice has 0"), "{said}");
     kernel.launch(stream, 1, &args![DeviceAddress::NULL, &mut y, 2.0f32, 0]).unwrap();

@@ -71,7 +71,7 @@ fn blocks_and_streams_have_their_own() {
         let kernel = kernel(&device);
         let others = [device.stream().unwrap(), device.stream().unwrap()];
         let streams = [device.default_stream(), &others[0], &others[1]];
-        // The memory of a stream grows under way, while launches that have the old one may still run.
+        // The memory of a stream grows in flight, while launches that have the old one may still run.
         for (round, blocks) in [3, 300, 7, 2000, 2000, 1].into_iter().enumerate() {
             let mut outs: Vec<_> = streams.iter().map(|_| device.zeros::<i32>(blocks).unwrap()).collect();
             for (index, (stream, out)) in streams.into_iter().zip(&mut outs).enumerate() {

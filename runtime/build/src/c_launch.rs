@@ -218,8 +218,7 @@ fn write_body(out: &mut String, number: usize, metadata: &Metadata, general: &Me
 /// Numbers of programs become numbers of blocks.
 fn write_blocks(out: &mut String, metadata: &Metadata) -> Written {
     if let Some(persistent) = metadata.persistent {
-        let at_once =
-            format!("{}u * (unsigned int)kernel->multiprocessors", persistent.blocks_per_multiprocessor.max(1));
+        let at_once = format!("{}u * (unsigned int)kernel->sm_count", persistent.blocks_per_multiprocessor.max(1));
         writeln!(out, "    grid_x = rtc_blocks(grid_x, grid_y, grid_z, {at_once});\n    grid_y = grid_z = 1;")?;
     }
     if metadata.cluster[0] > 1 {

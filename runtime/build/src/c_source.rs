@@ -91,7 +91,7 @@ impl Function<'_> {
         writeln!(
             out,
             " */\ntypedef struct {fun}_s {{\n    struct {{\n        CUmodule module;\n        CUfunction function;\n        \
-             int variant;\n    }} forms[{forms}];\n    int capability, multiprocessors;\n}} {fun}_t;\n"
+             int variant;\n    }} forms[{forms}];\n    int capability, sm_count;\n}} {fun}_t;\n"
         )?;
         if !self.values.is_empty() {
             writeln!(out, "/* What a launch was compiled with, for its grid. */\ntypedef struct {fun}_config_s {{")?;
@@ -151,7 +151,7 @@ impl Function<'_> {
         )?;
         writeln!(out, "    CUresult result = cuCtxGetDevice(&device);")?;
         for (to, what) in [
-            ("&kernel->multiprocessors", "MULTIPROCESSOR_COUNT"),
+            ("&kernel->sm_count", "MULTIPROCESSOR_COUNT"),
             ("&major", "COMPUTE_CAPABILITY_MAJOR"),
             ("&minor", "COMPUTE_CAPABILITY_MINOR"),
         ] {

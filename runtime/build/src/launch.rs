@@ -33,7 +33,7 @@ pub(crate) fn configured(kernel: &Embedded) -> Vec<String> {
                 matches!(arg.kind, ArgKind::Constexpr(ConstValue::Int(_)) | ArgKind::Constexpr(ConstValue::Bool(_)))
             };
             let other = general.args.iter().find(|a| a.name == arg.name && is_number(a));
-            // Of what was tuned nobody has written the values down.
+            // Tuned values are not in the signature.
             let is_open = other.is_some_and(|other| other != arg) || tuned.contains(&arg.name);
             if is_number(arg) && is_open && !out.contains(&arg.name) {
                 out.push(arg.name.clone());

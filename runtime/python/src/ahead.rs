@@ -111,7 +111,7 @@ pub(crate) fn launch(
         let stream = place::stream_of(py, device, stream)?;
         place::wait_for(py, device, &stream, &reading.after)?;
         let launched = match &copies {
-            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             None => Ok(unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
             Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),

@@ -109,7 +109,7 @@ pub(crate) fn bind<'a, 'py>(
 pub(crate) fn members<'a, 'py>(kwargs: &'a Bound<'py, PyDict>) -> SmallVec<[(Held<'a, 'py>, Held<'a, 'py>); 8]> {
     let mut all = SmallVec::new();
     let (mut at, mut name, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: nobody else has the dictionary of keywords of a call, so it stays as it is and holds its members.
+    // SAFETY: no other code has the dictionary of keywords of a call, so it stays as it is and holds its members.
     unsafe {
         while ffi::PyDict_Next(kwargs.as_ptr(), &raw mut at, &raw mut name, &raw mut value) != 0 {
             all.push((Borrowed::from_ptr(kwargs.py(), name), Borrowed::from_ptr(kwargs.py(), value)));

@@ -16,7 +16,7 @@ use std::ptr;
 
 pub(crate) struct Definition(ffi::PyMethodDef);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Definition {}
 
 /// What can be launched as `it[grid](..)`.

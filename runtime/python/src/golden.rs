@@ -45,7 +45,7 @@ fn launched(
     let program = device.jit_program(source).map_err(|error| compile_error(py, &error))?;
     let ready = compiling(py, || program.kernel(&name)?.specialize_for(&spec))?;
     let ready = ready.map_err(|error| compile_error(py, &error))?;
-    // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+    // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
     let kernel = unsafe { ready.kernel().assume_in_bounds() };
     let outcome = interruptible(py, || launch.run(&kernel, inputs))?.map_err(|error| match error {
         Error::Runtime(error) => runtime_error(py, &error),

@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 /// How many grid functions are known for each form of a launch.
 const KEPT: usize = 4;
 
-/// The arguments of a launch by the names of the parameters, but for tensors, which nobody keeps.
+/// The arguments of a launch by the names of the parameters, except for tensors, which are not kept.
 #[derive(Debug)]
 pub(crate) struct Meta {
     /// All of them: a launch makes a copy and corrects what is not as it was then.

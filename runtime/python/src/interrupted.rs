@@ -28,7 +28,7 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, launch: impl FnOnce() -> T 
         std::thread::scope(|scope| {
             let (done, result) = channel();
             let work = || {
-                // If nobody receives it, the main thread has panicked.
+                // If there is no receiver, the main thread has panicked.
                 let _ = done.send(interrupt.during(launch));
                 drop(done);
             };

@@ -219,7 +219,7 @@ pub(crate) fn launch<'py>(
             told("_enter")?;
         }
         let launched = match copies {
-            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             None => Ok(unsafe { ready.launch_unchecked(&stream, grid, args) }),
             // SAFETY: as above.
             Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(&stream, grid, args) }),
@@ -286,7 +286,7 @@ fn named(py: Python<'_>, error: PyErr, core: &Core, param: &Param) -> PyErr {
 }
 
 impl Core {
-    /// The kernel for a device with these functions as arguments, read anew if it is not known.
+    /// The kernel for a device with these functions as arguments, read again if it is not known.
     pub(crate) fn variant(
         &self,
         slf: &Bound<'_, Kernel>,

@@ -122,7 +122,7 @@ pub(crate) fn wait_for(py: Python<'_>, device: &Device, stream: &Stream, after: 
     const LEGACY: u64 = 1;
     let own = stream.raw().unwrap_or(0);
     for handle in after.iter().copied().filter(|handle| *handle != own && (*handle, own) != (LEGACY, 0)) {
-        // SAFETY: the object that gave the handle vouches that it is a stream, which lives as long as the object.
+        // SAFETY: the object that gave the handle guarantees that it is a stream, which lives as long as the object.
         let theirs = unsafe { Stream::from_raw(device, handle) };
         let waits = theirs.and_then(|theirs| stream.wait(&theirs.record()?));
         waits.map_err(|error| runtime_error(py, &error))?;

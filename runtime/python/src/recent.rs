@@ -145,7 +145,7 @@ impl Recent {
         self.bind(given, &mut objects)?;
         self.read(torch, &objects, &mut values)?;
         self.remembered.fits(&values).then(|| {
-            // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             let start =
                 |stream: &Stream, grid| unsafe { self.remembered.ready().launch_unchecked(stream, grid, &values) };
             let launched = self.launch(slf, torch, grid, || objects.clone(), start);
@@ -180,7 +180,7 @@ impl Recent {
             let mut objects = Objects::new();
             self.bind(given, &mut objects).map(|()| objects).unwrap_or_default()
         };
-        // SAFETY: as with Triton, the program that launches vouches for the sizes of its arrays.
+        // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
         let start = |stream: &Stream, grid| unsafe { again.launch_unchecked(stream, grid) };
         are_same.then(|| self.launch(slf, torch, grid, objects, start))
     }

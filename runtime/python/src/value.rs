@@ -259,7 +259,7 @@ fn interned(object: &Bound<'_, PyAny>, make: impl FnOnce() -> PyResult<ConstValu
     let made = by_value(make()?);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
-    // Texts that programs make anew each time are compared by value only.
+    // Texts that programs make again each time are compared by value only.
     if known.len() < 4096 {
         known.insert(key, (made.clone(), object.clone().unbind()));
     }
@@ -342,7 +342,7 @@ pub(crate) fn with_args<R>(
             Some(copies) => copies.translate(address),
             None => (address, UNKNOWN_BYTES),
         };
-        // SAFETY: whoever launches a kernel from Python vouches for its arguments, as with Triton.
+        // SAFETY: a program that launches a kernel from Python guarantees its arguments, as with Triton.
         unsafe { Pointer::from_raw(device, address, bytes, dtype) }
     };
     let is_plain = |value: &Value| !matches!(value, Value::Tuple(_) | Value::NamedTuple(..) | Value::Descriptor(_));

@@ -59,7 +59,7 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
         Err(Error::NoDevice(format!("{} is no GPU, only GPUs have a UUID", self.name())))
     }
 
-    /// Multiprocessors, which run blocks at the same time.
+    /// The number of SMs.
     fn multiprocessors(&self) -> u32;
 
     /// Waits for all work; reports what went wrong in it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The kind of entries that are compiled kernels.
 pub const KERNELS: &str = "kernel";
 
-/// How long somebody else's compilation of the same kernel is waited for; after that both compile.
+/// How long another process's compilation of the same kernel is waited for; after that both compile.
 const WAIT: Duration = Duration::from_secs(120);
 
 /// A result, and how it was come by.

@@ -144,7 +144,7 @@ impl Bound {
     }
 }
 
-/// A place for a loaded kernel; whoever wants one that is not there makes it, and the others wait.
+/// A place for a loaded kernel; the first caller that needs a missing one makes it, and the others wait.
 #[derive(Debug, Default)]
 struct Slot {
     loaded: OnceLock<SpecializedKernel>,
@@ -177,7 +177,7 @@ impl SpecializedKernel {
     ///
     /// As for [`Kernel::launch_unchecked`].
     pub unsafe fn launch_unchecked(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         self.with_passed(args, |args| unsafe { self.0.kernel.launch_unchecked(stream, grid, args) })
     }
 
@@ -253,7 +253,7 @@ impl JitKernel {
         options: &Options,
     ) -> std::result::Result<(), CompileError> {
         let ready = self.specialize(args, options)?;
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         Ok(unsafe { ready.launch_unchecked(stream, grid, args) }?)
     }
 

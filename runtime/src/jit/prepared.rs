@@ -45,7 +45,7 @@ impl Remembered {
     /// let known = fill.remember(&args![&mut x, 3], &Options::new())?;
     /// let prepared: Prepared = known.prepare(&args![&mut x, 3]).expect("numbers and addresses");
     /// let mut launch: Again<'_> = prepared.again();
-    /// // SAFETY: `y` lives, and nobody else uses it.
+    /// // SAFETY: `y` lives, and no other code uses it.
     /// assert!(unsafe { launch.address(0, y.address(), DType::Fp32) });
     /// // SAFETY: it accesses three elements of `y`.
     /// unsafe { launch.launch_unchecked(device.default_stream(), 1)? };
@@ -128,7 +128,7 @@ impl Again<'_> {
         if self.given != self.prepared.wanted {
             return Err(self.incomplete());
         }
-        // SAFETY: the caller vouches for the accesses.
+        // SAFETY: the caller guarantees the accesses.
         unsafe { self.prepared.kernel.launch_packed(stream, grid.into(), &mut self.packed) }
     }
 

@@ -113,7 +113,7 @@ impl JitProgram {
         self
     }
 
-    /// The cache on disk. Where nothing was said of one, whoever has named a directory hears that it cannot be used.
+    /// The cache on disk. Without a setting, a directory that was named but cannot be used is reported.
     fn cache(&self) -> Option<&Cache> {
         let open = || match CacheConfig::from_env().and_then(Cache::open) {
             Ok(cache) => Some(cache),
@@ -207,7 +207,7 @@ impl Observer for Prints<'_> {
     }
 }
 
-/// What is told of events where nobody else hears of them.
+/// The output for events without an observer.
 fn print(event: &JitEvent<'_>) {
     match event {
         JitEvent::Warning(text) => eprintln!("{}", text.trim_end()),

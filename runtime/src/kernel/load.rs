@@ -20,7 +20,7 @@ impl Device {
     /// made. Metadata for PTX of other origin must state no extents; the launches are then
     /// [unchecked](Kernel::launch_unchecked).
     pub unsafe fn load(&self, ptx: &str, metadata: &Metadata) -> Result<Kernel> {
-        // SAFETY: the caller vouches for the PTX.
+        // SAFETY: the caller guarantees the PTX.
         unsafe { self.load_cubin(ptx, None, metadata) }
     }
 
@@ -40,7 +40,7 @@ impl Device {
     /// assert!(!scale.is_cubin()); // there was no machine code
     /// let (x, mut y) = (device.upload(&[1.0f32, 2.0])?, device.zeros::<f32>(2)?);
     /// scale.launch(device.default_stream(), 1, &args![&x, &mut y, 3.0f32, 2])?;
-    /// // The emulator looks for reads of memory that nobody wrote; there are none.
+    /// // The emulator looks for reads of uninitialized memory; there are none.
     /// assert_eq!(scale.take_findings(), []);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
@@ -49,7 +49,7 @@ impl Device {
     ///
     /// As for [`Device::load`]; the machine code must be that of the PTX.
     pub unsafe fn load_cubin(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
-        // SAFETY: the caller vouches for PTX and machine code.
+        // SAFETY: the caller guarantees PTX and machine code.
         unsafe { self.load_shaped(ptx, cubin, metadata, [metadata.threads_per_block, 1, 1]) }
     }
 
@@ -79,7 +79,7 @@ impl Device {
             let message = format!("a block of {block:?} has not {} threads", metadata.threads_per_block);
             return Err(argument::metadata_error("threads_per_block".into(), message));
         }
-        // SAFETY: the caller vouches for the PTX.
+        // SAFETY: the caller guarantees the PTX.
         unsafe { self.load_shaped(ptx, None, metadata, block) }
     }
 
@@ -120,7 +120,7 @@ impl Device {
     ///
     /// As for [`Device::load`].
     pub unsafe fn load_json(&self, ptx: &str, metadata: &str) -> Result<Kernel> {
-        // SAFETY: the caller vouches for the PTX.
+        // SAFETY: the caller guarantees the PTX.
         unsafe { self.load(ptx, &Metadata::from_json(metadata)?) }
     }
 

@@ -488,7 +488,7 @@ fn place(field: &Field<'_>) -> std::result::Result<Place, FieldError> {
     })
 }
 
-/// Which bytes of a tensor nobody wrote: `true` for all of its memory, or ranges `[first, end]`.
+/// The uninitialized bytes of a tensor: `true` for all of its memory, or ranges `[first, end]`.
 fn undefined(field: &Field<'_>) -> std::result::Result<Undefined, FieldError> {
     let Some(field) = field.optional("undefined")? else { return Ok(Undefined::Ranges(Vec::new())) };
     match field.value() {

@@ -14,11 +14,11 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
     /// Sizes and strides in elements, for the sanitizer.
     pub(crate) shape: Option<(Vec<u64>, Vec<i64>)>,
-    /// The bytes of the tensor that nobody wrote before the launch.
+    /// The bytes of the tensor that are uninitialized before the launch.
     pub(crate) undefined: Undefined,
 }
 
-/// Bytes that nobody wrote.
+/// Uninitialized bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Undefined {
     /// These of the tensor.

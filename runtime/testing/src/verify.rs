@@ -10,7 +10,7 @@ pub struct Verification {
     kernel: String,
     /// The case, the tensor, how they compare.
     pub comparisons: Vec<(String, String, Comparison)>,
-    /// What the emulator or the interpreter found besides: reads of memory that nobody wrote, for example.
+    /// What the emulator or the interpreter found besides: reads of uninitialized memory, for example.
     pub findings: Vec<rtc_runtime::Finding>,
 }
 

@@ -18,7 +18,7 @@ pub struct Candidate {
     pub grid: [u32; 3],
     /// What one program does.
     pub work: Option<Work>,
-    /// What it takes of a multiprocessor.
+    /// What it takes of an SM.
     pub resources: Option<Resources>,
     /// What the cost model says.
     pub prediction: Option<Prediction>,

@@ -187,7 +187,7 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
         }
         let half = left.len().div_ceil(2);
         let cut = race.times[left[half - 1]].median().unwrap_or(best);
-        // Few runs tell little: nobody close to the best is dropped for them.
+        // Few runs are not conclusive: no configuration close to the best is dropped for them.
         let close = if runs < 4 { 1.05 } else { CLOSE };
         left.retain(|c| {
             let median = race.times[*c].median().unwrap_or(f64::INFINITY);
@@ -292,7 +292,7 @@ mod tests {
         let race = race(&order, 100, &plan, &mut timer).unwrap();
         assert!(race.is_cut);
         assert_eq!(race.winner, Some(97));
-        // One group may be under way when the budget ends.
+        // One group may be in flight when the budget ends.
         assert!(timer.spent < 30.0 + 4.0 * 6.1, "{}", timer.spent);
         assert!(race.times[0].runs.is_empty());
     }

@@ -27,7 +27,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// With machine code the device is given that. `in_bounds` is what [`Tuner::assume_in_bounds`](crate::Tuner) vouches for.
+    /// With machine code the device is given that. `in_bounds` is what [`Tuner::assume_in_bounds`](crate::Tuner) guarantees.
     fn load(
         device: &Device,
         ptx: String,
@@ -48,7 +48,7 @@ impl Ready {
         let kernel = unsafe { device.load_cubin(&ptx, cubin.as_deref(), &metadata) };
         let mut kernel = kernel.map_err(|error| error.to_string())?;
         if in_bounds {
-            // SAFETY: whoever made the tuner vouched for its launches.
+            // SAFETY: the creator of the tuner guaranteed its launches.
             kernel = unsafe { kernel.assume_in_bounds() };
         }
         Ok(Ready { kernel, passed, ptx, cubin, metadata, in_bounds })

@@ -5,7 +5,7 @@
 /// ```
 /// use rtc_tune::Machine;
 /// let machine = Machine::of_arch("sm_90a");
-/// assert_eq!((machine.capability, machine.multiprocessors), (90, 132));
+/// assert_eq!((machine.capability, machine.SMs), (90, 132));
 /// assert_eq!(machine.shared_of_block(), 227 << 10);
 /// // A part of it: the memory is shared by fewer.
 /// assert_eq!(machine.with_multiprocessors(66).bandwidth, machine.bandwidth / 2.0);
@@ -14,23 +14,23 @@
 pub struct Machine {
     /// 90 for `sm_90`.
     pub capability: u32,
-    /// Multiprocessors.
+    /// The number of SMs.
     pub multiprocessors: u32,
     /// Cycles in a second, under load.
     pub clock: f64,
     /// Bytes of device memory in a second, as kernels reach them.
     pub bandwidth: f64,
-    /// Bytes in a cycle that one multiprocessor gets from the L2 cache.
+    /// Bytes in a cycle that one SM gets from the L2 cache.
     pub cache_bytes: f64,
-    /// Shared memory of a multiprocessor.
+    /// Shared memory of an SM.
     pub shared: u32,
-    /// Threads of a multiprocessor.
+    /// Threads of an SM.
     pub threads: u32,
-    /// Blocks of a multiprocessor.
+    /// Blocks of an SM.
     pub blocks: u32,
 }
 
-/// 32-bit registers of a multiprocessor.
+/// 32-bit registers of an SM.
 pub(crate) const REGISTERS: u32 = 65_536;
 /// Registers that a thread can have at most.
 pub(crate) const MAX_REGISTERS: u32 = 255;
@@ -62,7 +62,7 @@ impl Machine {
         }
     }
 
-    /// The same with the multiprocessors that a device says it has.
+    /// The same with the SMs that a device says it has.
     pub fn with_multiprocessors(mut self, count: u32) -> Machine {
         self.bandwidth *= f64::from(count) / f64::from(self.multiprocessors);
         self.multiprocessors = count;

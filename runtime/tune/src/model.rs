@@ -1,14 +1,14 @@
 //! The cost model: how long a launch takes, from what one program does and what the GPU has.
 //!
-//! As many blocks as fit share a multiprocessor. They take at least the cycles of one block alone, and at least what
+//! As many blocks as fit share an SM. They take at least the cycles of one block alone, and at least what
 //! the tensor cores, the schedulers, shared memory and the L2 cache need for all of them. The grid is as many such
-//! rounds; the last one may be smaller. Device memory is shared by all multiprocessors. The model puts configurations
+//! rounds; the last one may be smaller. Device memory is shared by all SMs. The model puts configurations
 //! of one kernel in order; its times are no predictions.
 
 use crate::machine::{MAX_REGISTERS, Machine, REGISTERS, RESERVED_SHARED};
 use rtc_compiler::work::Work;
 
-/// What a kernel takes of a multiprocessor.
+/// What a kernel takes of an SM.
 ///
 /// ```
 /// use rtc_tune::Machine;
@@ -26,7 +26,7 @@ pub struct Resources {
     pub threads: u32,
     /// Bytes of shared memory of a block.
     pub shared: u32,
-    /// Registers of a thread; by estimate where nobody has assembled the kernel.
+    /// Registers of a thread; an estimate if the kernel was not assembled.
     pub registers: u32,
     /// Bytes of local memory of a thread, which means spilled registers; 0 where it is not known.
     pub local: u32,
@@ -48,11 +48,11 @@ pub struct Resources {
 pub struct Prediction {
     /// Milliseconds.
     pub milliseconds: f64,
-    /// Blocks that share a multiprocessor.
+    /// Blocks that share an SM.
     pub occupancy: u32,
-    /// How many times the multiprocessors are filled; the last time may be in part.
+    /// How many times the SMs are filled; the last time may be in part.
     pub waves: f64,
-    /// The share of its time that a multiprocessor would need for products alone.
+    /// The share of its time that an SM would need for products alone.
     pub dots: f64,
     /// The same for device memory.
     pub memory: f64,
@@ -63,8 +63,8 @@ const LAUNCH: f64 = 2e-6;
 /// How sharply the largest of several demands counts: demands that are equal hinder each other.
 const SHARPNESS: f64 = 6.0;
 
-/// Threads of a multiprocessor whose loads would wait for device memory as long as for the bytes themselves: the fewer threads
-/// share it, the less often one has a load under way while others compute.
+/// Threads of an SM whose loads would wait for device memory as long as for the bytes themselves: the fewer threads
+/// share it, the less often one has a load in flight while others compute.
 const LATENCY: f64 = 40.0;
 
 /// How much of shared memory's size the cache beside it holds, as kernels reach it.
@@ -82,7 +82,7 @@ pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
     None
 }
 
-/// How many blocks share a multiprocessor.
+/// How many blocks share an SM.
 pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
     let threads = resources.threads.max(32);
     // Registers are given out by eights to each thread.
@@ -109,14 +109,14 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let spilled = 1.0 + 4.0 * excess;
 
     let dots: f64 = work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
-    // What a program reads again is still in the cache of the multiprocessor, if that holds what all its blocks read again.
+    // What a program reads again is still in the cache of the SM, if that holds what all its blocks read again.
     let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
     let cache = f64::from(machine.shared) * CACHED - at_most * f64::from(resources.shared);
     let found = (2.0 - at_most * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
     // What all programs read stays there, too, as long as it leaves room for the rest.
     let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
     let moved = work.read - work.reread * found - common + work.written;
-    // Cycles of one block on each part of the multiprocessor.
+    // Cycles of one block on each part of the SM.
     let demands = [dots, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
     let round = |resident: f64| {
         let all = demands.iter().map(|d| d * resident).chain([work.cycles * spilled]);

@@ -26,7 +26,7 @@ impl<'c> Store<'c> {
         Store { cache, key }
     }
 
-    /// What was found before; nothing where the entry cannot be read. What is damaged is reported by the cache and tuned anew.
+    /// What was found before; nothing where the entry cannot be read. What is damaged is reported by the cache and tuned again.
     pub(crate) fn get(&self) -> (Option<Entry>, Option<String>) {
         match self.cache.get(KIND, &self.key) {
             Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {

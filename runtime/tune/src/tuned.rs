@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Every configuration has a record of its own, which counts as long as its code is the same: a configuration that is added
-//! to the source is timed alone, and what a change of the kernel or of the compiler touches is timed anew. The format
+//! to the source is timed alone, and what a change of the kernel or of the compiler touches is timed again. The format
 //! changes only by adding.
 
 use crate::Error;

@@ -471,7 +471,7 @@ impl<'p> Tuner<'p> {
             let tensors = self.tensor_bytes();
             let (program, spec, arch) = (self.program, &report.spec, &report.arch);
             candidate.estimate(&Estimated { program, spec, arch, integers: &integers, machine, tensors });
-            // Without a time of its own it is nobody's configuration, as in an entry that is damaged.
+            // Without a time of its own it is not a configuration, as in an entry that is damaged.
             candidate.stored = Some(stored(&candidate)?);
             report.candidates.push(candidate);
             Some(report.candidates.len() - 1)

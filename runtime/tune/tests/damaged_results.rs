@@ -1,4 +1,4 @@
-//! Damaged results of tuning, in the cache and as files: what cannot be read is said and tuned anew; nothing of it becomes the
+//! Damaged results of tuning, in the cache and as files: what cannot be read is said and tuned again; nothing of it becomes the
 //! choice but a configuration of the source.
 
 #[path = "../../testing/tests/damage/mod.rs"]
@@ -79,14 +79,14 @@ fn results() {
     }
     assert!(stored > 0 && noted > 0, "{stored} {noted}");
 
-    // Whoever tunes gets results all the same, and the next finds them.
+    // Tuning still returns results, and the next run finds them.
     for damaged in [&b""[..], b"x", &[0xff; 64], &content[..content.len() - 1], b"{\"kernel\": 3}"] {
         cache.put("tuning", &key, damaged).expect("room");
         assert!(choose().1, "nothing is said of results that cannot be read");
         assert_eq!((tune().decision, tune().decision), (Decision::Timed, Decision::Stored));
     }
 
-    // A winner that nobody timed is none.
+    // A winner without a time is none.
     let text = String::from_utf8(content).expect("it is JSON");
     let (head, records) = text.split_once("\"records\"").expect("it has records");
     let (before, winner) = head.split_once("\"winner\"").expect("it has a winner");

@@ -136,7 +136,7 @@ fn results_are_kept_per_configuration() {
     let (timed, stored): (Vec<_>, Vec<_>) = added.candidates.iter().partition(|c| !c.times.runs.is_empty());
     assert_eq!((timed.len(), stored.len()), (4, 1), "{added}");
     assert!(stored[0].stored.is_some());
-    // Another kernel of the same name is timed anew.
+    // Another kernel of the same name is timed again.
     let text = SUMS.replace("CONFIGS", FOUR).replace("v + 1.0", "v + 2.0");
     let changed = Program::parse(&[Source::new("sums.rt", text)]);
     assert_eq!(tuner(&changed).cache(&cache).choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Model);

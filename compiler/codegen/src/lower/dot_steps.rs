@@ -63,7 +63,7 @@ pub(super) struct SharedDot<'a> {
 type Loaded<'c> = [HashMap<u32, Vec<Value<'c>>>; 2];
 
 impl<'c> Lowering<'_, 'c> {
-    /// Adds the products of `steps` steps, whose operands begin at the two addresses, to the accumulators.
+    /// Adds the dots of `steps` steps, whose operands begin at the two addresses, to the accumulators.
     pub(super) fn multiply_steps(
         &self,
         dot: &SharedDot<'_>,

@@ -1,14 +1,14 @@
 //! Dots.
 //!
-//! Each element of the result starts from the accumulator and adds the products in ascending order of K:
+//! Each element of the result starts from the accumulator and adds the dots in ascending order of K:
 //!
 //! | operands | each step |
 //! | --- | --- |
-//! | fp16, bf16, fp8 | the product is exact; the sum is computed in `f64` and rounded to `f32`, at the end to the accumulator's type |
+//! | fp16, bf16, fp8 | the dot is exact; the accumulator is computed in `f64` and rounded to `f32`, at the end to the accumulator's type |
 //! | f32, `tf32` | as above, operands without their low 13 mantissa bits |
 //! | f32, `ieee` | one FMA in `f32` |
 //! | f64 | one FMA in `f64` |
-//! | i8 | products and sums in `i32`, wrapping |
+//! | i8 | dots and accumulators in `i32`, wrapping |
 
 use super::machine::{Machine, Stop};
 use crate::ops::eval::{decode, mask, sign_extend};

@@ -117,8 +117,7 @@ fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
     Ok(*desc)
 }
 
-/// A scalar pointer, a size (`i32`) for each dimension, a stride (`i64`) for each but the last, and optionally a slot
-/// number (`i32`); the stated tensor map.
+/// A scalar pointer, sizes (`i32`), strides (`i64`) but the last, perhaps a slot (`i32`); the stated tensor map.
 pub(super) fn make_map(cx: &InferContext<'_>) -> Inferred {
     let [Type::Desc(desc)] = cx.given else { return Err("needs a tensor descriptor as its result".into()) };
     desc.check_box()?;

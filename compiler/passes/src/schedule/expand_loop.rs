@@ -409,7 +409,7 @@ pub(super) fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, mo
     Ok(Builder::before(kernel, before).addi(index, more)?)
 }
 
-/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The sum itself might overflow. Before the
+/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The accumulator itself might overflow. Before the
 /// loop `index` need not be one that it runs for.
 pub(super) fn is_run(
     kernel: &mut Kernel,

@@ -78,7 +78,7 @@ fn in_memory(
     if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
 }
 
-/// Stores a value where it is made, so that `wgmma` can sum over its axis `k_axis`; or before an operation, which is to have
+/// Stores a value where it is made, so that `wgmma` can accumulator over its axis `k_axis`; or before an operation, which is to have
 /// the fence.
 fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Option<Op>) -> Result<Value, PassError> {
     let none = || PassError::Internal("an operand that `wgmma` cannot read".into());

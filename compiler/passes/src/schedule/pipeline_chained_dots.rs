@@ -240,7 +240,7 @@ impl ChainedDots {
         let second = builder.addi(lower, step)?;
         let left = builder.subi(upper, lower)?;
         let goes_on = builder.cmpi(left, step, Predicate::Ugt)?;
-        // Where there is no second iteration, the sum above may have overflowed.
+        // Where there is no second iteration, the accumulator above may have overflowed.
         let second = builder.select(goes_on, second, upper)?;
         let start_types: Vec<Type> = starts.iter().map(|value| kernel.value_type(*value)).collect();
         let name = |kernel: &Kernel, value: Value| kernel.value(value).name.clone();

@@ -7,7 +7,7 @@
 //!   %s = dot %a, %b, %acc           →          %s = dot trans(%b), trans(%a), %acc_t
 //!   yield %s                                   yield %s
 //! }                                          }
-//! .. %sum ..                                 .. trans(%sum) ..
+//! .. %accumulator ..                                 .. trans(%accumulator) ..
 //! ```
 //!
 //! Only if the warps will likely be specialized (`specialize_warps`), so that copies load both operands.

@@ -61,7 +61,7 @@ def explain(names):
         print(f"error[unknown-code]: {error.args[0]}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Nobody reads on; what is left of the buffer goes nowhere.
+        # The pipe is closed; the rest of the buffer is dropped.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return 0

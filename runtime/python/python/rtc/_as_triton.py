@@ -74,7 +74,7 @@ class _Top(importlib.abc.Loader):
 
 
 class _Last(importlib.abc.MetaPathFinder):
-    """Finds `test_common` where nobody else does."""
+    """Finds `test_common` if no other finder does."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "test_common":

@@ -24,7 +24,7 @@ class Steps:
         self.ran, self.running = [], []
 
     def forget(self):
-        """Begins anew."""
+        """Starts again."""
         self.ran.clear()
         self.running.clear()
 

@@ -52,7 +52,7 @@ def start(device, code, **environment):
     environment = {**os.environ, "RTC_DEVICE": device, **environment}
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=environment)
-    # Whoever reads its output must not wait for ever.
+    # The reader of its output must not wait forever.
     timer = threading.Timer(100, process.kill)
     timer.daemon = True
     timer.start()

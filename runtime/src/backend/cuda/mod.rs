@@ -114,7 +114,7 @@ impl Context {
         self.overlaps
     }
 
-    /// What a multiprocessor holds.
+    /// What an SM holds.
     fn multiprocessor(&self) -> Multiprocessor {
         self.multiprocessor
     }

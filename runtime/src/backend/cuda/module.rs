@@ -217,7 +217,7 @@ impl Module {
         let [gx, gy, gz] = launch.grid;
         let metadata = launch.metadata;
         if !has_attributes(metadata, self.context.overlaps()) {
-            // SAFETY: the caller vouches for the parameters; the handles are live.
+            // SAFETY: the caller guarantees the parameters; the handles are live.
             let status = unsafe {
                 sys::cuLaunchKernel(
                     self.function,

@@ -1,4 +1,4 @@
-//! Fewer registers where another block then fits on a multiprocessor. The driver's assembler takes as many registers as it
+//! Fewer registers where another block then fits on an SM. The driver's assembler takes as many registers as it
 //! likes, although with a few less, and without spilling any, one more block would run beside the others and hide the time
 //! that these wait. Whether it can is asked by compiling once more; what it says decides.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Compiling longer text twice takes longer than it is worth.
 const LONGEST: usize = 256 * 1024;
 
-/// With so many warps on a multiprocessor the time that one waits is hidden by the others.
+/// With so many warps on an SM the time that one waits is hidden by the others.
 const ENOUGH_WARPS: u32 = 16;
 
 /// With so many no further block is worth registers.
@@ -22,7 +22,7 @@ const FEW_WARPS: u32 = 12;
 /// How often it is tried.
 const ATTEMPTS: usize = 2;
 
-/// What limits the blocks on a multiprocessor besides registers.
+/// What limits the blocks on an SM besides registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multiprocessor {
     pub threads: u32,
@@ -76,7 +76,7 @@ impl Multiprocessor {
     }
 }
 
-/// Registers for four parts of a multiprocessor, each with its own warps; a warp takes a multiple of 256.
+/// Registers for four parts of an SM, each with its own warps; a warp takes a multiple of 256.
 const PART: u32 = 16384;
 
 /// How many blocks of so many threads fit by their registers.

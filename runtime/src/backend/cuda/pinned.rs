@@ -50,7 +50,7 @@ impl Pinned {
     fn note(&self, stream: &Stream) -> Result<()> {
         let event = Event::record(stream);
         let event = event.inspect_err(|_| {
-            // A copy that nobody could wait for later is waited for now.
+            // A copy without an event for later waits is waited for now.
             let _ = stream.synchronize();
         })?;
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);

@@ -56,7 +56,7 @@ impl Context {
         if let Some(held) = self.scratch.take()
             && self.bind().is_ok()
         {
-            // SAFETY: the address comes from `alloc_async`, and nobody can launch any more.
+            // SAFETY: the address comes from `alloc_async`, and no launch is possible any more.
             let _ = unsafe { result::free_sync(held.address) };
         }
     }

@@ -45,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// A stream of another library; the caller vouches for the handle.
+    /// A stream of another library; the caller guarantees the handle.
     pub(super) fn adopt(context: &Arc<Context>, raw: u64) -> Stream {
         Stream {
             context: context.clone(),

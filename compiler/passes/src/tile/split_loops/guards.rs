@@ -101,7 +101,7 @@ impl GuardForm {
         })
     }
 
-    /// The product with a constant that is not negative.
+    /// The dot with a constant that is not negative.
     fn times(self, constant: GuardForm) -> Option<GuardForm> {
         let factor = constant.least;
         let is_constant = constant.scale == 0 && constant.value.is_none() && constant.most == factor && factor >= 0;

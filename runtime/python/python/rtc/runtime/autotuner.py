@@ -219,7 +219,7 @@ class Autotuner(_rtc.Tuned, KernelInterface):
                   f"{self.bench_time:.2f}s,\nbest config selected: {best};")
 
     def _timings(self, configs, bench):
-        """The times of all configurations. Where nobody says how to time them, a first look at each tells those that are far
+        """The times of all configurations. Without a timing function, a first look at each tells those that are far
         from the fastest, and only the others are timed as `do_bench` does."""
         from .. import testing
         if self._is_bench_chosen or len(configs) < 3 or not testing.has_gpu():
@@ -275,7 +275,7 @@ def autotune(configs: Sequence[Config], key: Sequence[str], prune_configs_by: Ma
              pre_hook: Callable[..., object] | None = None, post_hook: Callable[..., object] | None = None,
              warmup: int | None = None, rep: int | None = None, use_cuda_graph: bool = False,
              do_bench: Callable[..., Any] | None = None, cache_results: bool = False) -> Callable[[KernelInterface], Autotuner]:
-    """Has a kernel launched with the fastest of several configurations, found anew for each value of the arguments `key`."""
+    """Has a kernel launched with the fastest of several configurations, found again for each value of the arguments `key`."""
 
     def decorator(fn):
         _expect_kernel("autotune", fn)
