@@ -82,7 +82,7 @@ SHOWN = {"softmax 16384x1024 float16": "softmax, 16384 × 1024 fp16", "layer nor
          "matmul 8192x8192x1024 float16": "matmul fp16, 8192² × 1024", "matmul 4096x4096x4096 float32": "matmul tf32, 4096³",
          "attention full 4x16x4096x64": "attention, 64 columns", "attention causal 4x16x4096x64": "attention, 64 columns, causal",
          "attention full 4x16x4096x128": "attention, 128 columns", "attention causal 4x16x4096x128": "attention, 128 columns, causal",
-         "vLLM all": "85 launches of vLLM's kernels, mean"}
+         "vLLM all": "83 launches of vLLM's kernels, mean"}
 
 
 def speed(mode):
