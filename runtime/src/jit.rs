@@ -81,9 +81,9 @@ impl CompileError {
     ///
     /// ```
     /// use rtc_runtime::jit::{CompileError, Failure, Source, compiler::Program};
-    /// let program = Program::parse(&[Source::new("k.rt", "def k(:")]);
+    /// let program = Program::parse(&[Source::new("k.rt", "@triton.jit\ndef k(:\n    pass\n")]);
     /// let error = CompileError::new(Failure::Diagnostics(program.diagnostics().to_vec()), program.sources());
-    /// assert!(error.to_string().contains("--> k.rt:1:7"));
+    /// assert!(error.to_string().contains("--> k.rt:2:6"), "{error}");
     /// ```
     pub fn new(failure: Failure, sources: &SourceMap) -> CompileError {
         let sources = matches!(failure, Failure::Diagnostics(_)).then(|| Arc::new(sources.clone()));

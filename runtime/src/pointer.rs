@@ -5,7 +5,7 @@ use crate::uses::Uses;
 use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut};
 use std::sync::Arc;
 
-/// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`].
+/// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`](crate::Arg).
 ///
 /// ```
 /// use rtc_runtime::{Device, Pointer, TensorDescriptor};
