@@ -39,7 +39,7 @@
 //!
 //! One kernel can be compiled for several element types and values, which become generics of its function, and for arguments of
 //! which more is known, among which each launch chooses: see [`Instance`]. All of them are declared here; nothing is
-//! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubin`] adds
+//! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubins`] adds
 //! machine code to the PTX.
 
 #[cfg(feature = "linked")]
