@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::{Block, Kernel, Literal, Loc, Op, OpData, OpKind, Position, Type, Value, ValueData, ValueDef};
+use crate::{Block, Kernel, Literal, Loc, Op, OpData, OpKind, Position, Traits, Type, Value, ValueData, ValueDef};
 
 /// The map from original to cloned values.
 pub type ValueMap = HashMap<Value, Value>;
@@ -39,6 +39,14 @@ impl Kernel {
             }
         }
         users
+    }
+
+    /// Whether an operation only computes results from its operands, in each thread alone: it may be moved, repeated and
+    /// left out.
+    pub fn only_computes(&self, op: Op) -> bool {
+        let data = self.op(op);
+        let traits = data.kind.spec().traits;
+        traits.has(Traits::PURE) && !traits.has(Traits::CONVERGENT) && data.blocks.is_empty()
     }
 
     /// Whether an attached operation uses the value.

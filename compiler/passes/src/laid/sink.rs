@@ -9,7 +9,7 @@
 //! Addresses and masks of results are typical: a source computes them early, or CSE merged them with something early.
 //! An operation stays if its operands would hold more registers across the loop than its result does.
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Position, Traits, Type, Value, regions};
+use rtc_ir::{Block, Kernel, Op, Phase, Position, Type, Value, regions};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -43,13 +43,8 @@ fn has_loop(kernel: &Kernel, op: Op) -> bool {
 /// The first operation of the block that needs the result of one, if there is a loop before it that does better without.
 fn later_user(kernel: &Kernel, block: Block, op: Op, loops: &[Op]) -> Option<Op> {
     let data = kernel.op(op);
-    let traits = data.kind.spec().traits;
-    let movable = traits.has(Traits::PURE)
-        && !traits.has(Traits::CONVERGENT)
-        && data.blocks.is_empty()
-        && !matches!(data.kind, OpKind::ConvertLayout {});
     let [result] = data.results[..] else { return None };
-    (movable && registers(kernel, result) > 0).then_some(())?;
+    (kernel.only_computes(op) && registers(kernel, result) > 0).then_some(())?;
     let first = first_user(kernel, block, result)?;
     let passed = loops.iter().rfind(|of| kernel.is_before(op, **of) && kernel.is_before(**of, first))?;
     // The registers that would be held across the loop instead.

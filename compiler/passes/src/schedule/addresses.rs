@@ -48,12 +48,10 @@ pub(super) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addr
 /// Whether an operation may be executed again, for a later iteration. The memory that a load reads must be unchanged,
 /// too ([`is_unchanged`]).
 fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
-    let kind = kernel.kind(op);
-    let traits = kind.spec().traits;
-    match kind {
+    match kernel.kind(op) {
         OpKind::Load { volatile, .. } => !volatile,
         OpKind::ConvertLayout {} => true,
-        _ => traits.has(Traits::PURE) && !traits.has(Traits::CONVERGENT) && kernel.op(op).blocks.is_empty(),
+        _ => kernel.only_computes(op),
     }
 }
 

@@ -16,7 +16,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
 use rtc_layout::Conversion;
 
 use super::register_pressure::pressure;
@@ -125,10 +125,7 @@ fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
 
 /// Whether an operation only computes or converts.
 fn is_movable(kernel: &Kernel, op: Op) -> bool {
-    let data = kernel.op(op);
-    let traits = data.kind.spec().traits;
-    let pure = traits.has(Traits::PURE) && !traits.has(Traits::CONVERGENT) && data.blocks.is_empty();
-    pure || matches!(data.kind, OpKind::ConvertLayout {})
+    kernel.only_computes(op) || matches!(kernel.kind(op), OpKind::ConvertLayout {})
 }
 
 /// The conversions after an MMA that do not depend on it, with the operations after it that they are made of, in program

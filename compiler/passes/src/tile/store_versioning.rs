@@ -16,9 +16,7 @@
 use std::collections::HashSet;
 
 use rtc_ir::analysis::axis_info;
-use rtc_ir::{
-    Builder, Elem, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap,
-};
+use rtc_ir::{Builder, Elem, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueMap};
 
 use crate::laid::coalesce::{pointee_bytes, vector_width};
 use crate::{Pass, PassContext, PassError};
@@ -115,9 +113,7 @@ fn collect(
     }
     let op = kernel.def_op(value)?;
     let data = kernel.op(op);
-    let traits = data.kind.spec().traits;
-    if !traits.has(Traits::PURE) || traits.has(Traits::CONVERGENT) || !data.blocks.is_empty() || data.results.len() > 1
-    {
+    if !kernel.only_computes(op) || data.results.len() > 1 {
         return None;
     }
     for operand in &data.operands {
