@@ -162,10 +162,11 @@ impl Module {
     /// Gives the driver the launch. It copies `params` before it returns.
     fn submit(&self, stream: &Stream, launch: &Launch<'_>) -> Result<()> {
         self.context.bind()?;
-        let blocks = launch.grid.map(u64::from).iter().product();
-        if let Some(few) = self.few_blocks.as_ref().and_then(|few| few.for_launch(&self.context, blocks, stream, self))
-        {
-            return few.submit(stream, launch);
+        if let Some(few) = &self.few_blocks {
+            let blocks = launch.grid.map(u64::from).iter().product();
+            if let Some(version) = few.for_launch(&self.context, blocks, stream, self) {
+                return version.submit(stream, launch);
+            }
         }
         if launch.places.is_empty() {
             return self.launch_whole(stream, launch);

@@ -117,7 +117,7 @@ impl Narrow {
         let missing = || PassError::Internal("an operation that cannot be computed for a part of a dimension".into());
         let op = kernel.def_op(value).ok_or_else(missing)?;
         let narrow = runs.narrowed(ty)?;
-        if let Some(quotient) = self.quotient(kernel, op, runs)? {
+        if let Some(quotient) = quotient(kernel, op, runs)? {
             self.made.insert((value, runs), quotient);
             return Ok(quotient);
         }
@@ -148,19 +148,6 @@ impl Narrow {
         Ok(new)
     }
 
-    /// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0,
-    /// 16)`, whose contiguity is known to analyses.
-    fn quotient(&mut self, kernel: &mut Kernel, op: Op, runs: Runs) -> Result<Option<Value>, PassError> {
-        if !matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {}) {
-            return Ok(None);
-        }
-        let [dividend, divisor] = [0, 1].map(|index| kernel.operand(op, index));
-        match constant_bits(kernel, divisor).and_then(|bits| i64::try_from(bits).ok()) {
-            Some(divisor) if divisor > 0 => divided(kernel, dividend, runs, divisor),
-            _ => Ok(None),
-        }
-    }
-
     /// Carries the narrow version of a value next to the value.
     fn carried(
         &mut self,
@@ -182,6 +169,19 @@ impl Narrow {
         let next = self.of(kernel, next, runs)?;
         kernel.set_operand(end, number, next);
         self.made.get(&(value, runs)).copied().ok_or_else(missing)
+    }
+}
+
+/// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0, 16)`, whose
+/// contiguity is known to analyses.
+fn quotient(kernel: &mut Kernel, op: Op, runs: Runs) -> Result<Option<Value>, PassError> {
+    if !matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {}) {
+        return Ok(None);
+    }
+    let [dividend, divisor] = [0, 1].map(|index| kernel.operand(op, index));
+    match constant_bits(kernel, divisor).and_then(|bits| i64::try_from(bits).ok()) {
+        Some(divisor) if divisor > 0 => divided(kernel, dividend, runs, divisor),
+        _ => Ok(None),
     }
 }
 
