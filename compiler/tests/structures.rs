@@ -115,3 +115,43 @@ fn rings_leave_room_for_operands_of_overlapped_products() {
     let ptx = compiled.artifact.ptx;
     assert!(ptx.contains("setmaxnreg") && ptx.contains("cp.async.bulk.tensor"), "the warps are not divided");
 }
+
+/// A store through a descriptor that the kernel makes is a TMA copy where its row may be negative, as one through a
+/// descriptor among the arguments is; a store through pointers is not, whose mask may be there for such rows.
+#[test]
+fn stores_through_descriptors_are_copies() {
+    let kernel = |tensor: &str, store: &str| {
+        format!(
+            r"
+@triton.jit
+def k(a, b, c, M, first, K):
+    da = tl.make_tensor_descriptor(a, [M, K], [K, 1], [128, 64])
+    db = tl.make_tensor_descriptor(b, [K, 128], [128, 1], [64, 128])
+    {tensor}
+    row = first + tl.program_id(0) * 128
+    acc = tl.zeros((128, 128), tl.float32)
+    for i in range(0, K, 64):
+        acc = tl.dot(da.load([row, i]), db.load([i, 0]), acc)
+    {store}
+"
+        )
+    };
+    let descriptor = kernel(
+        "dc = tl.make_tensor_descriptor(c, [M, 128], [128, 1], [128, 128])",
+        "dc.store([row, 0], acc.to(tl.float16))",
+    );
+    let pointers = kernel(
+        "rows = first + tl.program_id(0) * 128 + tl.arange(0, 128)[:, None]",
+        "tl.store(c + rows * 128 + tl.arange(0, 128)[None, :], acc.to(tl.float16), mask=(rows >= 0) & (rows < M))",
+    );
+    let copies = [descriptor, pointers].map(|source| {
+        let program = Program::parse(&[Source::new("k.rt", source)]);
+        let signature = Signature::parse("*fp16:16, *fp16:16, *fp16:16, i32, i32, i32:16").unwrap();
+        let args = signature.bind(&["a", "b", "c", "M", "first", "K"]).unwrap();
+        let spec = Spec { kernel: Some("k".into()), args, ..Spec::default() };
+        let specialization = spec.specialize(&program).unwrap();
+        let ptx = compile(&program, &specialization, "sm_90a", String::new(), &mut Silent).unwrap().artifact.ptx;
+        ptx.contains("cp.async.bulk.tensor.2d.global.shared")
+    });
+    assert_eq!(copies, [true, false]);
+}

@@ -5,7 +5,7 @@
 /// ```
 /// use rtc_tune::Machine;
 /// let machine = Machine::of_arch("sm_90a");
-/// assert_eq!((machine.capability, machine.SMs), (90, 132));
+/// assert_eq!((machine.capability, machine.multiprocessors), (90, 132));
 /// assert_eq!(machine.shared_of_block(), 227 << 10);
 /// // A part of it: the memory is shared by fewer.
 /// assert_eq!(machine.with_multiprocessors(66).bandwidth, machine.bandwidth / 2.0);

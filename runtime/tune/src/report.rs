@@ -45,7 +45,7 @@ pub struct Phases {
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
 /// let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
 /// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
-/// let report: Report = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_multiprocessors(66))?;
+/// let report: TuningReport = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_multiprocessors(66))?;
 /// assert_eq!((report.decision, report.phases), (Decision::Model, Phases::default()));
 /// let best: &Candidate = &report.candidates[report.ranked()[0]];
 /// assert_eq!(Some(&best.choice), report.winner().map(|winner| &winner.choice));

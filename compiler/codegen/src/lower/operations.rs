@@ -146,7 +146,7 @@ impl Lowering<'_, '_> {
             OpKind::Load { cache, evict, volatile, once, vector } => {
                 self.load(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: *volatile }, *once, *vector)
             }
-            OpKind::Store { cache, evict, vector } => {
+            OpKind::Store { cache, evict, vector, .. } => {
                 self.store(op, memory::Modifiers { cache: *cache, evict: *evict, volatile: false }, *vector)
             }
             OpKind::AtomicRmw { op: rmw, sem, scope, vector } => {

@@ -313,16 +313,16 @@ impl<'k> BoxAnalysis<'k> {
     }
 
     /// Whether the hardware accepts a box with this start: at a multiple of 16 bytes in its row, and, if it is stored,
-    /// not before the tensor, whatever the mask excludes. (Maps made in the kernel belong to descriptors or to groups,
-    /// whose tiles have no such masks.)
+    /// not before the tensor, whatever the mask excludes. (Stores through descriptors promise that; maps made in the
+    /// kernel belong to descriptors or to groups, whose tiles have no such masks.)
     fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Reason> {
         let inner = &access.axes[access.inner];
         let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
         if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
             return Err("a box is not known to start at a multiple of 16 bytes");
         }
-        let is_load = matches!(self.kernel.kind(op), OpKind::Load { .. });
-        if !is_load && !access.is_made && !self.begins_inside(access)? {
+        let is_promised = matches!(self.kernel.kind(op), OpKind::Load { .. } | OpKind::Store { descriptor: true, .. });
+        if !is_promised && !access.is_made && !self.begins_inside(access)? {
             return Err("a store may start before the tensor");
         }
         Ok(())

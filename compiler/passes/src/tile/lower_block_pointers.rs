@@ -79,7 +79,7 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
             let block = pointed_to(kernel, pointer)?;
             let mut b = Builder::before(kernel, op);
             let window = window_of(&mut b, &parts, block, &check)?;
-            window.store(&mut b, value, Caching { cache, evict, volatile: false })?;
+            window.store(&mut b, value, Caching { cache, evict, volatile: false }, false)?;
             kernel.erase(op);
         }
         _ => {}

@@ -136,7 +136,7 @@ impl Lowering {
                 let last = kernel.kind(op).spec().operands.len() - 1;
                 let value = kernel.operand(op, last);
                 let (access, mut b) = self.access(kernel, op)?;
-                access.window(&mut b)?.store(&mut b, value, Caching::NONE)?;
+                access.window(&mut b)?.store(&mut b, value, Caching::NONE, true)?;
                 kernel.erase(op);
             }
             OpKind::DescReduce { op: rmw } => {

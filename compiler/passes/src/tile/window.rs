@@ -154,10 +154,10 @@ impl Window {
         self.reshaped(b, loaded, self.shape)
     }
 
-    /// Writes the block.
-    pub(super) fn store(&self, b: &mut Builder<'_>, value: Value, how: Caching) -> Built<()> {
+    /// Writes the block; `descriptor` says that the source does so through a tensor descriptor.
+    pub(super) fn store(&self, b: &mut Builder<'_>, value: Value, how: Caching, descriptor: bool) -> Built<()> {
         let value = self.reshaped(b, value, self.accessed())?;
-        let kind = OpKind::Store { cache: how.cache, evict: how.evict, vector: None };
+        let kind = OpKind::Store { cache: how.cache, evict: how.evict, descriptor, vector: None };
         b.build(kind, &[self.pointer, value], &[self.mask], &[], &[], &[])?;
         Ok(())
     }

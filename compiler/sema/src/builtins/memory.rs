@@ -377,7 +377,7 @@ impl<'a> Cx<'a> {
 
     /// Stores; value and mask have the shape of the pointer, the value the type that memory holds.
     pub(super) fn write(&mut self, pointer: Tensor, value: Tensor, mask: Option<Tensor>, how: Caching) -> R<()> {
-        let kind = OpKind::Store { cache: how.cache, evict: how.evict, vector: None };
+        let kind = OpKind::Store { cache: how.cache, evict: how.evict, descriptor: false, vector: None };
         self.build(kind, &[pointer.value, value.value], &[mask.map(|m| m.value)], &[], &[], &[])?;
         Ok(())
     }
