@@ -13,7 +13,7 @@ use rtc_ir::{
 
 use super::views::{self, Views};
 use super::window::{self, Caching, Window, WindowAxis};
-use crate::schedule::host_values;
+use crate::access::host_values;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

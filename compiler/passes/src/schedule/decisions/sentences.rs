@@ -2,9 +2,9 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Type, place_bytes, trip_count};
 
-use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, partitions, persistent};
-use crate::schedule::expand_loop::needs_second_barrier;
-use crate::schedule::schedule_loop::ring_bytes;
+use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, config, persistent};
+use crate::schedule::pipeline::expand_loop::needs_second_barrier;
+use crate::schedule::pipeline::schedule_loop::ring_bytes;
 
 /// `1 iteration`, `2 iterations`.
 pub(super) fn iterations(number: u32) -> String {
@@ -124,7 +124,7 @@ pub(super) fn division(kernel: &Kernel) -> String {
     let division = kernel.specialization().map(|op| kernel.kind(op));
     let Some(OpKind::WarpSpecialize { warps, registers }) = division else { return String::new() };
     let (mut bytes, mut slots) = (0, 0);
-    for op in rtc_ir::walk(kernel).into_iter().filter(|op| partitions::is_ring(kernel, *op)) {
+    for op in rtc_ir::walk(kernel).into_iter().filter(|op| config::is_ring(kernel, *op)) {
         let Type::Shared(ty) = kernel.value_type(kernel.result(op, 0)) else { continue };
         // One alone is an operand that loops read since before them.
         if ty.slots < LEAST_SLOTS {

@@ -10,7 +10,7 @@ use rtc_ir::{Builder, Kernel, Literal, LoopHints, Op, OpKind, Value, ValueDef, r
 use rtc_source::Span;
 
 use super::{Decision, Grade, loops_at, reads, reasons, sentences};
-use crate::schedule::stage_operands::stages;
+use crate::schedule::pipeline::stages::stages;
 use crate::{PassContext, PassError};
 
 /// Promises are of multiples of so much.
