@@ -21,7 +21,7 @@ impl PassContext {
     /// Whether warps may be specialized: the target can, and the options allow it.
     pub(crate) fn specializes_warps(&self) -> bool {
         let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
-        self.structure.roles().is_some() && features.iter().all(|feature| self.target.has(*feature))
+        self.structure.warp_specialization().is_some() && features.iter().all(|feature| self.target.has(*feature))
     }
 }
 

@@ -58,7 +58,7 @@ enum LoopKind {
     /// Copies by all warps into shared memory.
     Async,
     /// Copies by TMA by a warp that does nothing else.
-    Roles,
+    Specialized,
 }
 
 /// One form of a loop in the finished kernel.
@@ -235,10 +235,10 @@ impl LoopForm {
     fn of_partitions(kernel: &Kernel, loops: &[Op]) -> Option<LoopForm> {
         loops.first()?;
         let reads = reads::of_loop(kernel, loops, &LoopHints::default());
-        let by_tma = reads.iter().any(|read| read.way == LoopKind::Roles);
+        let by_tma = reads.iter().any(|read| read.way == LoopKind::Specialized);
         let has_loops = loops.iter().any(|op| reasons::has_loops(kernel, *op));
         let (way, said) = match (by_tma, has_loops) {
-            (true, _) => (LoopKind::Roles, sentences::division(kernel)),
+            (true, _) => (LoopKind::Specialized, sentences::division(kernel)),
             (false, true) => {
                 let said = "it contains loops, which are decided separately; the warps are specialized, and copies for its next \
                             iteration overlap the end of this one";

@@ -36,7 +36,7 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
         let ahead = ahead(kernel, *of, hints);
         for op in own_ops(kernel, *of) {
             let way = match kernel.kind(op) {
-                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Roles,
+                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Specialized,
                 OpKind::CopyAsync { .. } if hints.ahead.is_some() => LoopKind::Async,
                 OpKind::Load { .. } if ahead.contains(&op) => LoopKind::Registers,
                 OpKind::Load { .. } | OpKind::CopyAsync { .. } => LoopKind::Plain,

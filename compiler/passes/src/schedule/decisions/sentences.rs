@@ -61,7 +61,7 @@ fn of_form(form: &LoopForm) -> String {
             };
             format!("pipelined{when}: copies from {} are issued {}{beside}", of_way(LoopKind::Async), form.said)
         }
-        LoopKind::Roles => {
+        LoopKind::Specialized => {
             format!("pipelined{when}: copies from {early} are issued by a producer warp; {}", form.said)
         }
     };
@@ -97,7 +97,7 @@ fn how(read: &Read) -> String {
         None => "a number".to_owned(),
     };
     match read.way {
-        LoopKind::Roles => "TMA".to_owned(),
+        LoopKind::Specialized => "TMA".to_owned(),
         LoopKind::Async => format!("`cp.async`, {width}"),
         LoopKind::Registers => format!("into registers, {width}"),
         LoopKind::Plain | LoopKind::Gone => width,
@@ -112,7 +112,7 @@ pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
     let early = early(form);
     match form.way {
         _ if worst(now) >= Some(form.way) => format!("it reads from {}{everywhere}", shown(form.reads.iter())),
-        LoopKind::Roles => format!("a producer warp copies from {early}{everywhere}"),
+        LoopKind::Specialized => format!("a producer warp copies from {early}{everywhere}"),
         LoopKind::Async => format!("copies from {early} are issued ahead of time{everywhere}"),
         LoopKind::Registers => format!("loads from {early} are issued ahead of time{everywhere}"),
         LoopKind::Plain | LoopKind::Gone => sentence(better),

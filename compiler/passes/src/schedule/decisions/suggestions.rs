@@ -65,7 +65,7 @@ fn options(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Suggestion> {
         });
     }
     let has_partitions = cx.target.has(Feature::Wgmma);
-    if has_partitions && cx.structure.roles().is_none() {
+    if has_partitions && cx.structure.warp_specialization().is_none() {
         levers.push(Suggestion::Option("warp_specialize", "true".into()));
     }
     if cx.structure != Structure::Auto {

@@ -75,7 +75,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         Err(_) => return Ok(()),
     };
     let most = if found.has_work_between(&staged) { MOST_BLOCKS } else { 2 };
-    let Some(given) = cx.structure.roles() else { return Ok(()) };
+    let Some(given) = cx.structure.warp_specialization() else { return Ok(()) };
     let mut best: Option<(u32, Kernel)> = None;
     for blocks in (1..=most).rev().filter(|blocks| given.blocks.is_none_or(|given| given == *blocks)) {
         // Only less than double as many blocks can be worse than these.
