@@ -9,5 +9,6 @@ pub(crate) mod descriptors;
 pub(crate) mod host_values;
 pub(crate) mod in_place;
 pub(crate) mod promises;
+pub mod refusal;
 pub(crate) mod specializable;
 pub(crate) mod vector_width;
