@@ -13,6 +13,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::Multiprocessor;
+
 macro_rules! features {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)*) => {
         /// Instructions that only some architectures have.
@@ -56,10 +58,6 @@ features! {
     Clusters = "clusters",
     /// Programmatic dependent launch (`griddepcontrol`).
     DependentLaunch = "dependent_launch",
-    /// `redux.sync` on fp32.
-    ReduxF32 = "redux_f32",
-    /// The fifth-generation tensor core (`tcgen05`).
-    Tcgen05 = "tcgen05",
     /// Warps that change the number of their registers (`setmaxnreg`).
     RegisterBudgets = "register_budgets",
 }
@@ -100,6 +98,8 @@ pub struct Target {
     pub ptx_version: (u32, u32),
     /// The most shared memory of one block, in bytes.
     pub shared_bytes_max: u32,
+    /// The resources of an SM.
+    pub sm: Multiprocessor,
     /// The features beyond the common ones.
     features: Features,
 }
@@ -125,18 +125,22 @@ const HOPPER: Features = ADA.with(&[
 /// `wgmma` and `setmaxnreg` belong to the architecture-specific feature set; later chips lack the former.
 const HOPPER_SPECIFIC: Features = HOPPER.with(&[Feature::Wgmma, Feature::RegisterBudgets]);
 /// The large Blackwell has no fp8 `mma.sync`: its fp8 products go through `tcgen05`.
-const BLACKWELL: Features =
-    HOPPER.without(Feature::Fp8Mma).with(&[Feature::ReduxF32, Feature::Tcgen05, Feature::RegisterBudgets]);
+const BLACKWELL: Features = HOPPER.without(Feature::Fp8Mma).with(&[Feature::RegisterBudgets]);
 const BLACKWELL_SMALL: Features = HOPPER.with(&[Feature::RegisterBudgets]);
 
 const fn target(
     name: &'static str,
     capability: u32,
     ptx_version: (u32, u32),
-    shared_kib: u32,
+    sm: Multiprocessor,
     features: Features,
 ) -> Target {
-    Target { name, capability, ptx_version, shared_bytes_max: shared_kib * 1024, features }
+    Target { name, capability, ptx_version, shared_bytes_max: sm.shared_bytes - sm.reserved_bytes, sm, features }
+}
+
+/// An SM by its threads, blocks and KiB of shared memory.
+const fn sm(threads: u32, blocks: u32, shared_kib: u32) -> Multiprocessor {
+    Multiprocessor { threads, blocks, shared_bytes: shared_kib * 1024, reserved_bytes: 1024 }
 }
 
 /// Every target that the compiler accepts, oldest first.
@@ -148,16 +152,16 @@ const fn target(
 /// assert!(Feature::ALL.iter().any(|feature| feature.name() == "wgmma"));
 /// ```
 pub const TARGETS: &[Target] = &[
-    target("sm_80", 80, (8, 3), 163, AMPERE),
-    target("sm_86", 86, (8, 3), 99, AMPERE),
-    target("sm_87", 87, (8, 3), 163, AMPERE),
-    target("sm_89", 89, (8, 3), 99, ADA),
-    target("sm_90", 90, (8, 3), 227, HOPPER),
-    target("sm_90a", 90, (8, 3), 227, HOPPER_SPECIFIC),
-    target("sm_100a", 100, (8, 6), 227, BLACKWELL),
-    target("sm_103a", 103, (8, 8), 227, BLACKWELL),
-    target("sm_120a", 120, (8, 7), 99, BLACKWELL_SMALL),
-    target("sm_121a", 121, (8, 8), 99, BLACKWELL_SMALL),
+    target("sm_80", 80, (8, 3), sm(2048, 32, 164), AMPERE),
+    target("sm_86", 86, (8, 3), sm(1536, 16, 100), AMPERE),
+    target("sm_87", 87, (8, 3), sm(1536, 16, 164), AMPERE),
+    target("sm_89", 89, (8, 3), sm(1536, 24, 100), ADA),
+    target("sm_90", 90, (8, 3), sm(2048, 32, 228), HOPPER),
+    target("sm_90a", 90, (8, 3), sm(2048, 32, 228), HOPPER_SPECIFIC),
+    target("sm_100a", 100, (8, 6), sm(2048, 32, 228), BLACKWELL),
+    target("sm_103a", 103, (8, 8), sm(2048, 32, 228), BLACKWELL),
+    target("sm_120a", 120, (8, 7), sm(1536, 24, 100), BLACKWELL_SMALL),
+    target("sm_121a", 121, (8, 8), sm(1536, 24, 100), BLACKWELL_SMALL),
 ];
 
 /// A name that no target has.
@@ -278,7 +282,6 @@ mod tests {
             TARGETS.iter().filter(|target| target.has(feature)).map(|target| target.name).collect()
         };
         assert_eq!(with(Feature::Wgmma), ["sm_90a"]);
-        assert_eq!(with(Feature::Tcgen05), ["sm_100a", "sm_103a"]);
         assert_eq!(with(Feature::Fp8Mma), ["sm_89", "sm_90", "sm_90a", "sm_120a", "sm_121a"]);
         assert_eq!(with(Feature::CpAsync).len(), TARGETS.len());
     }

@@ -19,8 +19,8 @@ mod stream;
 mod tensor_map;
 
 use module::Module;
-use occupancy::Multiprocessor;
 use pinned::Pinned;
+use rtc_abi::Multiprocessor;
 pub(crate) use stream::Stream;
 
 use super::{Backend, BackendStream, Code, DeviceKind, Form, Image, MAP_BYTES, MapError, PinnedMemory, Place};
