@@ -214,8 +214,9 @@ impl BackendStream for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.counted {
-            self.context.streams.fetch_sub(1, Ordering::Relaxed);
+        if self.counted && self.context.streams.fetch_sub(1, Ordering::Relaxed) == 2 {
+            // The stream that is left waits for no events from now on, so it waits for this work here.
+            let _ = self.mark().and_then(|work| Stream::default_of(&self.context).wait(&*work));
         }
         self.drop_scratch();
         if self.owned && self.context.bind().is_ok() {
