@@ -10,6 +10,11 @@ use std::sync::Arc;
 
 /// Elements on a device, freed on drop after the work that uses them. Lengths and places count elements.
 ///
+/// [`Device::alloc`] and its siblings give memory at once and free it when all work of the device has ended. [`Stream::alloc`]
+/// takes and gives back memory in the order of a stream, which the host does not wait for.
+///
+/// [`Stream::alloc`]: crate::Stream::alloc
+///
 /// A launch takes `&buffer` where a kernel reads and `&mut buffer` where it writes, or a [`Slice`] and a [`SliceMut`] of it.
 /// `Buffer<u8>`, which `Buffer` alone means, also stands for bytes of any type where an untyped launch gets it.
 ///
@@ -46,13 +51,9 @@ impl Device {
 
     /// Like [`Device::alloc`], with a name that findings of the emulator and the interpreter use.
     pub fn alloc_named<T: Element>(&self, len: usize, name: &str) -> Result<Buffer<T>> {
-        let bytes = len.checked_mul(size_of::<T>() as usize).filter(|bytes| *bytes <= MOST_BYTES);
-        let Some(bytes) = bytes else {
-            return Err(Error::BufferSize { len: len as u64, ty: T::DTYPE });
-        };
+        let bytes = byte_count::<T>(len)?;
         let address = self.backend().alloc(bytes, name)?;
-        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes, uses: Arc::default() });
-        Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
+        Ok(Buffer::of(Allocation { device: self.clone(), address, bytes, uses: Arc::default() }, len))
     }
 
     /// Allocates `len` elements that are all zero.
@@ -73,7 +74,25 @@ impl Device {
 /// More than any device has.
 const MOST_BYTES: usize = 1 << 48;
 
+/// The bytes of so many elements; an error if no device has them.
+pub(crate) fn byte_count<T: Element>(len: usize) -> Result<usize> {
+    let bytes = len.checked_mul(size_of::<T>() as usize).filter(|bytes| *bytes <= MOST_BYTES);
+    bytes.ok_or(Error::BufferSize { len: len as u64, ty: T::DTYPE })
+}
+
 impl<T: Element> Buffer<T> {
+    /// All of an allocation that holds so many elements.
+    pub(crate) fn of(allocation: Allocation, len: usize) -> Buffer<T> {
+        let allocation = Arc::new(allocation);
+        Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData }
+    }
+
+    /// Has work of other libraries on the memory be possible, about which nothing is known here.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn share(&self) {
+        self.memory.allocation.uses.share();
+    }
+
     /// Its address on the device.
     pub fn address(&self) -> u64 {
         self.memory.allocation.address

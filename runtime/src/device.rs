@@ -322,6 +322,25 @@ impl Device {
         self.memory_info().map(|info| info.total)
     }
 
+    /// Has the driver's memory pool, of which [`Stream::alloc`] takes its memory, keep up to so many `bytes` that are free. At first
+    /// it keeps none: what is free when the host waits for work goes back to the system, and takes long to come again. The setting
+    /// is one of the GPU in this process, so that other libraries share it. Devices on the CPU, and GPUs without a pool, have no
+    /// such setting; there the call does nothing.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// let device = Device::auto();
+    /// device.set_pool_release_threshold(1 << 30)?; // 1 GiB
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
+    pub fn set_pool_release_threshold(&self, bytes: u64) -> Result<()> {
+        self.backend().set_pool_release_threshold(bytes)
+    }
+
     /// The number that names this GPU on all machines, as `nvidia-smi -L` shows it.
     ///
     /// ```

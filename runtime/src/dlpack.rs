@@ -92,6 +92,7 @@ impl<T: Element> Buffer<T> {
     /// tensor of the CPU, by a copy.
     pub fn into_dlpack(self) -> Result<versioned::Dlpack> {
         self.device().synchronize()?;
+        self.share();
         let wide = |size: &usize| i64::try_from(*size).map_err(|_| refused("a size of the buffer exceeds 63 bits"));
         let shape = self.shape().iter().map(wide).collect::<Result<Vec<i64>>>()?;
         let mut strides = vec![1i64; shape.len()];

@@ -67,6 +67,7 @@ mod replica;
 mod slice;
 mod snapshot;
 mod stream;
+mod stream_alloc;
 mod tensor_map;
 mod transfer;
 mod typed;

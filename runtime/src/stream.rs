@@ -17,7 +17,8 @@ use std::time::Duration;
 /// begins when what was given before has ended. That holds for launches, copies, fills and graphs on streams of the
 /// [`Device`]; events are recorded for it while there are two or more besides the default stream. Streams and memory of other
 /// libraries ([`Stream::from_raw`], [`DeviceAddress`](crate::DeviceAddress), `interop`) are not known to it: there an
-/// [`Event`] puts work in order.
+/// [`Event`] puts work in order. A buffer of [`Stream::alloc`] is
+/// used after its allocation and freed after its use on those, too.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -41,6 +42,8 @@ pub struct Stream {
     raw: Arc<dyn BackendStream>,
     /// Whether the device counts it among the streams that may need events; the default stream and recordings never do.
     is_counted: bool,
+    /// Whether it belongs to another library, so that nothing puts it in order with the default stream.
+    is_foreign: bool,
     /// A number that tells streams apart.
     number: u64,
     /// Of a stream whose work is recorded: what that uses.
@@ -75,6 +78,7 @@ impl Stream {
             backend: backend.clone(),
             id: id_of(backend),
             is_counted: raw.is_counted(),
+            is_foreign: raw.is_foreign(),
             raw: raw.into(),
             number,
             recording: None,
@@ -163,7 +167,17 @@ impl Stream {
     /// Whether events must put its work in order with that of other streams.
     #[inline]
     pub(crate) fn needs_events(&self) -> bool {
-        self.is_counted && self.raw.needs_events()
+        self.is_foreign || (self.is_counted && self.raw.needs_events())
+    }
+
+    /// Whether it belongs to another library.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    /// The number that tells it from others.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Gives work to the stream, after work of other streams on the same memory; the flag of each allocation is whether the
@@ -177,8 +191,11 @@ impl Stream {
         if !self.needs_events() {
             return work();
         }
-        let uses: Vec<(&Uses, bool)> = uses.map(|(used, writes)| (&**used, writes)).collect();
-        uses::in_order(self.number, &*self.raw, &uses, work)
+        let uses: Vec<(&Uses, bool)> = uses
+            .map(|(used, writes)| (&**used, writes))
+            .filter(|(used, _)| !self.is_foreign || used.allocated_on().is_some())
+            .collect();
+        uses::in_order(self, &uses, work)
     }
 
     #[inline]

@@ -42,10 +42,7 @@ static int order(const char *format, ...) {
 static int number(void *stream) { return stream ? (int)((char *)stream - memory) : 0; }
 
 // So is the memory, by name.
-static const char *name_of(address at) {
-    static char name[2];
-    return name[0] = 'A' + (at >> 20) - 1, name;
-}
+static int name_of(address at) { return 'A' + (int)(at >> 20) - 1; }
 
 static int code_of(const char *kind) {
     size_t length = strlen(kind);
@@ -66,6 +63,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = memory, 0; }
 OK(cuDevicePrimaryCtxRelease_v2, int device)
 int cuCtxSetCurrent(void *context) { return 0; }
+int cuCtxGetCurrent(void **context) { return *context = memory, 0; }
 int cuCtxSynchronize(void) { return order("wait for all work"); }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, lost; }
 int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, void **values) {
@@ -86,21 +84,25 @@ int cuFuncGetAttribute(int *value, int attribute, void *function) {
 }
 OK(cuFuncSetAttribute, void *function, int attribute, int value)
 int cuMemAlloc_v2(address *at, size_t bytes) {
+    if (strcmp(fault, "memory") == 0) return 2;
     *at = ++blocks << 20;
-    order("allocate %s", name_of(*at));
-    return strcmp(fault, "memory") == 0 ? 2 : lost;
+    return order("allocate %c", name_of(*at));
 }
-int cuMemFree_v2(address at) { return order("free %s", name_of(at)); }
+int cuMemFree_v2(address at) { return order("free %c", name_of(at)); }
 int cuMemAllocAsync(address *at, size_t bytes, void *stream) {
+    if (strcmp(fault, "memory") == 0) return 2;
     *at = ++blocks << 20;
     allocations++, kept++;
-    order("allocate %s on stream %d", name_of(*at), number(stream));
-    return strcmp(fault, "memory") == 0 ? 2 : lost;
+    return order("allocate %c on stream %d", name_of(*at), number(stream));
 }
-int cuMemFreeAsync(address at, void *stream) { return kept--, order("free %s on stream %d", name_of(at), number(stream)); }
+int cuMemFreeAsync(address at, void *stream) { return kept--, order("free %c on stream %d", name_of(at), number(stream)); }
+int cuDeviceGetMemPool(void **pool, int device) { return *pool = memory, lost; }
+int cuMemPoolSetAttribute(void *pool, int attribute, unsigned long long *value) {
+    return attribute == 4 ? order("the pool keeps %llu bytes", *value) : 1;
+}
 int cuMemGetInfo_v2(size_t *available, size_t *total) { return *available = 4096, *total = 1 << 20, lost; }
 OK(cuMemcpyHtoD_v2, address to, const void *from, size_t bytes)
-int cuMemcpyDtoH_v2(void *to, address from, size_t bytes) { return order("read %s", name_of(from)); }
+int cuMemcpyDtoH_v2(void *to, address from, size_t bytes) { return order("read %c", name_of(from)); }
 OK(cuMemsetD8_v2, address to, unsigned char value, size_t bytes)
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) { return *stream = memory + ++streams, lost; }
 int cuStreamCreate(void **stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
@@ -115,12 +117,12 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     return order("stream %d waits for stream %d", number(stream), *(int *)event);
 }
 int cuMemcpyDtoDAsync_v2(address to, address from, size_t bytes, void *stream) {
-    return order("copy %c to %s on stream %d", *name_of(from), name_of(to), number(stream));
+    return order("copy %c to %c on stream %d", name_of(from), name_of(to), number(stream));
 }
 OK(cuMemcpyHtoDAsync_v2, address to, const void *from, size_t bytes, void *stream)
 OK(cuMemcpyDtoHAsync_v2, void *to, address from, size_t bytes, void *stream)
 int cuMemsetD8Async(address to, unsigned char value, size_t bytes, void *stream) {
-    return order("zero %s on stream %d", name_of(to), number(stream));
+    return order("zero %c on stream %d", name_of(to), number(stream));
 }
 // No memory is page-locked.
 int cuPointerGetAttribute(void *data, int attribute, address at) { return 1; }
