@@ -6,7 +6,7 @@
 #[path = "driver/pool.rs"]
 mod pool;
 
-use rtc_runtime::{Device, Kernel, Result, args};
+use rtc_runtime::{Device, Kernel, Result, Stream, args};
 use rtc_test_needs::stubs::ptxas;
 use std::fmt::Write;
 use std::path::Path;
@@ -29,6 +29,12 @@ fn said(case: &str, fault: &str) -> String {
     let mut process = process(case);
     process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", fault);
     lines(&mut process)
+}
+
+/// A stream of the driver's whose handle is given by number, that of `own` and 8.
+fn foreign_stream(device: &Device, own: &Stream) -> Result<Stream> {
+    // SAFETY: the driver of these tests runs nothing.
+    unsafe { Stream::from_raw(device, own.raw().unwrap() + 8) }
 }
 
 fn stub() -> tempfile::TempDir {

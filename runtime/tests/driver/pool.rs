@@ -1,7 +1,7 @@
 //! The calls of the driver by which memory is allocated and freed in the order of streams.
 
-use crate::said;
-use rtc_runtime::{Device, Result, Stream};
+use crate::{foreign_stream, said};
+use rtc_runtime::{Device, Result};
 
 /// The cases of the tests below.
 pub fn case(name: &str) -> Result<()> {
@@ -21,12 +21,6 @@ pub fn case(name: &str) -> Result<()> {
         "exported memory" => exported(),
         other => panic!("no case {other}"),
     }
-}
-
-/// A stream whose handle comes from elsewhere, number 9.
-fn foreign_stream(device: &Device, own: &Stream) -> Result<Stream> {
-    // SAFETY: the driver of these tests runs nothing.
-    unsafe { Stream::from_raw(device, own.raw().unwrap() + 8) }
 }
 
 fn one_stream() -> Result<()> {
