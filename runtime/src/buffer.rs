@@ -45,11 +45,20 @@ impl Device {
     /// assert_eq!(out.len(), 100);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BufferSize`] for more bytes than any device has, [`Error::Cuda`] if the device has too few or the driver
+    /// fails.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_named(len, "buffer")
     }
 
     /// Like [`Device::alloc`], with a name that findings of the emulator and the interpreter use.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn alloc_named<T: Element>(&self, len: usize, name: &str) -> Result<Buffer<T>> {
         let bytes = byte_count::<T>(len)?;
         let address = self.backend().alloc(bytes, name)?;
@@ -57,6 +66,10 @@ impl Device {
     }
 
     /// Allocates `len` elements that are all zero.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
         self.backend().zero(buffer.address(), buffer.memory.allocation.bytes)?;
@@ -64,6 +77,10 @@ impl Device {
     }
 
     /// Allocates a buffer with these elements.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(data.len())?;
         self.backend().write(buffer.address(), sealed::Bytes::bytes(data))?;
@@ -148,7 +165,7 @@ impl<T: Element> Buffer<T> {
         Slice::at(self.place()).slice(range)
     }
 
-    /// A part of it, to be read; an error if the range does not lie within it.
+    /// A part of it, to be read.
     ///
     /// ```
     /// let mut x = rtc_runtime::Device::emulator().alloc_named::<f32>(4, "x")?;
@@ -156,6 +173,10 @@ impl<T: Element> Buffer<T> {
     /// assert_eq!(x.slice(1..).address(), x.address() + 4);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the range does not lie within it.
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         Slice::at(self.place()).try_slice(range)
     }
@@ -170,33 +191,55 @@ impl<T: Element> Buffer<T> {
         SliceMut::at(self.place()).slice_mut(range)
     }
 
-    /// A part of it, to be written; an error if the range does not lie within it.
+    /// A part of it, to be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the range does not lie within it.
     pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T>> {
         SliceMut::at(self.place()).try_slice_mut(range)
     }
 
     /// Copies `values` to place `at` on, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the buffer ends before the last of them, [`Error::Cuda`] if the driver fails, which may be
+    /// for earlier work.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
         self.slice_mut(..).write(at, values)
     }
 
     /// Copies elements from place `at` on to the host, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the buffer ends before the last of them, [`Error::Cuda`] if the driver fails, which may be
+    /// for earlier work.
     pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
         self.slice(..).read(at, values)
     }
 
     /// All elements, copied to the host after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.slice(..).to_vec()
     }
 
-    /// The same bytes as elements of another type; an error if they are not a whole number of those.
+    /// The same bytes as elements of another type.
     ///
     /// ```
     /// let bytes = rtc_runtime::Device::emulator().upload(&1.5f32.to_le_bytes())?;
     /// assert_eq!(bytes.cast::<f32>()?.to_vec()?, [1.5]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cast`] if the bytes are not a whole number of such elements, or not aligned for them.
     pub fn cast<U: Element>(self) -> Result<Buffer<U>> {
         check_cast::<U>(self.memory.allocation.address, self.memory.allocation.bytes as u64)?;
         let len = self.len_of::<U>();
@@ -208,7 +251,7 @@ impl<T: Element> Buffer<T> {
         self.memory.allocation.bytes / size_of::<U>() as usize
     }
 
-    /// The same elements as a tensor of that shape, row after row; an error if they are not as many.
+    /// The same elements as a tensor of that shape, row after row.
     ///
     /// Sizes stand outermost first. The shape goes along where a [`TensorDescriptor`](crate::TensorDescriptor) is made of the
     /// buffer or its content is handed to another library; where a kernel has tensor maps made of an argument, the sizes of
@@ -220,6 +263,10 @@ impl<T: Element> Buffer<T> {
     /// assert!(x.reshape(&[4, 2]).unwrap_err().to_string().contains("[4, 2] has 8 elements, the buffer 6"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shape has another number of elements.
     pub fn reshape(mut self, shape: &[usize]) -> Result<Buffer<T>> {
         let wanted = shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
         if wanted != Some(self.len()) {

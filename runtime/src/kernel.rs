@@ -237,6 +237,14 @@ impl Kernel {
     /// assert!(refused.to_string().contains("the kernel touches 3 elements (`n`), the slice has 2"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ArgumentCount`]; [`Error::Argument`] for an argument of another type or alignment and for slices that are too
+    /// short; [`Error::OutOfRange`] for numbers; [`Error::Unproved`] and [`Error::Argument`] where accesses are not proved;
+    /// [`Error::NegativeGrid`] and [`Error::OutOfResources`] for the grid; [`Error::WrongDevice`] for a stream of another
+    /// device; [`Error::Cuda`] if the driver fails. Faults of the kernel are errors of the launch on the CPU
+    /// ([`Error::Fault`], [`Error::Sanitizer`], [`Error::Interpreter`]), and of a later call on a GPU.
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         self.launch_args(stream, grid.into(), args)
     }
@@ -279,6 +287,10 @@ impl Kernel {
     /// ```compile_fail,E0133
     /// let _ = rtc_runtime::Variant::new("sm_80", "", "", None);
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kernel::launch`] but for lengths.
     ///
     /// # Safety
     ///

@@ -116,20 +116,28 @@ impl Stream {
         self.raw.raw()
     }
 
-    /// Waits for all its work; reports what went wrong in it.
+    /// Waits for all its work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] where the stream is recorded, [`Error::Cuda`] for a failure of its work.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_recording("a wait of the host")?;
         self.raw.synchronize()
     }
 
     /// Marks the present end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
     pub fn record(&self) -> Result<Event> {
         let (backend, id, recorded) = (self.backend.clone(), self.id, self.recording.is_some());
         Ok(Event { backend, id, raw: self.raw.record()?, recorded })
     }
 
     /// Has all that is given to this stream later wait until `event` is reached; the host does not wait. The event may be one
-    /// of another GPU; other devices do not wait for each other, which is an error.
+    /// of another GPU; other devices do not wait for each other.
     ///
     /// ```
     /// use rtc_runtime::{Device, Event, Stream};
@@ -139,6 +147,11 @@ impl Stream {
     /// second.wait(&end)?; // what is given to `second` now begins after what was given to `first`
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EventElsewhere`] for an event of another device unless both are GPUs, [`Error::Recording`] if only one of the
+    /// two belongs to recorded work, [`Error::Cuda`] if the driver fails.
     pub fn wait(&self, event: &Event) -> Result<()> {
         if event.recorded != self.recording.is_some() {
             return Err(Error::Recording { what: "an event of work outside of it, or outside an event of its work," });
@@ -205,13 +218,21 @@ impl Stream {
 }
 
 impl Event {
-    /// Waits until it is reached; reports what went wrong before it.
+    /// Waits until it is reached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] for an event of recorded work on a GPU, [`Error::Cuda`] for a failure of the work before it.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_recorded("a wait of the host")?;
         self.raw.synchronize()
     }
 
     /// Whether it is reached; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] for an event of recorded work on a GPU, [`Error::Cuda`] for a failure of the work before it.
     pub fn is_complete(&self) -> Result<bool> {
         self.refuse_recorded("a question of the host")?;
         self.raw.is_complete()
@@ -237,7 +258,10 @@ impl Event {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
-    /// An error for events of different devices.
+    /// # Errors
+    ///
+    /// [`Error::EventElsewhere`] for events of different devices, [`Error::Recording`] for events of recorded work,
+    /// [`Error::Cuda`] for a failure of the work before them.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         if start.id != self.id {
             return Err(start.elsewhere(&self.backend));

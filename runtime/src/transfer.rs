@@ -45,6 +45,10 @@ impl Stream {
     }
 
     /// Writes zeros, in the order of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Elsewhere`] for memory of another device, [`Error::Cuda`] if the driver fails.
     pub fn zero<'a, T: Element>(&self, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         let to = to.into().place();
         self.on_device(&to)?;
@@ -110,6 +114,10 @@ impl Stream {
 
     /// Copies page-locked memory of the host to the device, in the order of the stream and beside other work. Lengths must
     /// be equal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::write`].
     pub fn upload<'a, T: Pod>(&self, from: &PinnedBuffer<T>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         self.refuse_recording("a copy from the host")?;
         let to = to.into();
@@ -131,6 +139,10 @@ impl Stream {
     /// assert_eq!(host.as_slice()?, [1, 2]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::write`]. Failures of work before the copy are errors of [`PinnedBuffer::as_slice`].
     pub fn download<'a, T: Pod>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.refuse_recording("a copy to the host")?;
         let from = from.into();
