@@ -368,11 +368,9 @@ impl Loaded {
         argument::pack_grid(&self.fill.grid, grid, params);
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
         let is_recorded = stream.note(|recording| {
-            args.iter().filter_map(Arg::pointer).for_each(|pointer| {
-                recording.keep(pointer.place().and_then(|place| place.kept()));
-                recording.uses.extend(pointer.uses().map(|(uses, writes)| (uses.clone(), writes)));
-            });
-            recording.keep(Some(self.code.clone()));
+            let places = args.iter().filter_map(|arg| arg.pointer()?.access());
+            places.for_each(|(place, writes)| recording.add(&place, writes));
+            recording.keep(self.code.clone());
         });
         let launch = Launch {
             metadata: &self.metadata,
@@ -391,7 +389,8 @@ impl Loaded {
 
     #[cold]
     fn launch_in_order(&self, stream: &Stream, args: &[Arg<'_>], launch: Launch<'_>) -> Result<()> {
-        let uses = args.iter().filter_map(|arg| arg.pointer()?.uses());
+        let places = args.iter().filter_map(|arg| arg.pointer()?.access());
+        let uses = places.filter_map(|(place, writes)| Some((place.uses()?, writes)));
         stream.in_order(uses, || self.code.launch(stream.raw_stream(), launch))
     }
 
