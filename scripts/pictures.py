@@ -297,7 +297,7 @@ def passes(mode):
         for line in file:
             if heading := re.match(r"    // (\w+): ", line):
                 names = groups[heading[1]]
-            elif found := re.match(r"    \w+::(\w+)::PASS,", line):
+            elif found := re.match(r"    (?:\w+::)+(\w+)::PASS,", line):
                 # A pass has the name of its file.
                 names.append(found[1].replace("_", "-"))
     unit, high, top = 190, 22, 72

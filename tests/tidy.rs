@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/imports.rs"]
+mod imports;
 #[path = "tidy/words.rs"]
 mod words;
 
@@ -273,6 +275,48 @@ fn semantic_analysis_imports_downward() {
             let other = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
             assert!(layer(other).is_none_or(|other| other <= own), "{name} must not import {other}");
         }
+    }
+}
+
+/// Groups of passes, from the lowest: each uses those before it. A folder of `schedule` is a group of its own; what lies
+/// in `schedule` itself is in the group named so.
+const PASS_GROUPS: [&str; 13] = [
+    "pass",
+    "access",
+    "work",
+    "place",
+    "laid",
+    "tile",
+    "schedule",
+    "pipeline",
+    "operands",
+    "tma",
+    "overlap",
+    "partition",
+    "decisions",
+];
+
+/// Modules that may import each other in a circle.
+const MOST_IN_A_CIRCLE: usize = 3;
+
+#[test]
+fn passes_import_downward() {
+    let imports = imports::imports("compiler/passes/src");
+    let place = |name: &str| PASS_GROUPS.iter().position(|group| *group == name);
+    let group = |module: &imports::Module| match module.get(1) {
+        Some(folder) if module[0] == "schedule" => place(folder).or(place("schedule")),
+        _ => place(&module[0]),
+    };
+    for (module, others) in imports.iter().filter(|(module, _)| !module.is_empty() && module[0] != "pipeline") {
+        let own = group(module).unwrap_or_else(|| panic!("{} is in no group of passes", module.join("/")));
+        for other in others {
+            let upward = group(other).is_some_and(|other| other > own);
+            assert!(!upward, "{} must not import {}", module.join("/"), other.join("/"));
+        }
+    }
+    for circle in imports::circles(&imports) {
+        let shown: Vec<String> = circle.iter().map(|module| module.join("/")).collect();
+        assert!(circle.len() <= MOST_IN_A_CIRCLE, "a circle of imports: {}", shown.join(", "));
     }
 }
 

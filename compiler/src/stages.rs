@@ -348,7 +348,7 @@ pub(crate) fn run_watched(
     observer.enter("passes");
     // Programs that wait for each other must all run at once.
     let together = !options.warp_specialize || options.launch_cooperative_grid;
-    let structure = if together { options.structure.without_roles() } else { options.structure };
+    let structure = if together { options.structure.without_warp_specialization() } else { options.structure };
     // A launch that says itself how it overlaps others, or whose blocks must all run at once, is left as it is.
     let overlap_launches = options.overlap_launches && !options.launch_pdl && !options.launch_cooperative_grid;
     let whole = kernel.clone();
@@ -367,7 +367,7 @@ fn with_less(
     structure: Structure,
     mut attempt: impl FnMut(Structure) -> (Result<Vec<Diagnostic>, Failure>, bool),
 ) -> Result<Vec<Diagnostic>, Failure> {
-    let mut structures = vec![structure, structure.without_roles(), Structure::Plain];
+    let mut structures = vec![structure, structure.without_warp_specialization(), Structure::Plain];
     structures.dedup();
     let mut remarks = Vec::new();
     for (at, structure) in structures.iter().enumerate() {

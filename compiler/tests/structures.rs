@@ -32,14 +32,14 @@ fn each_structure_is_told_by_its_instructions() {
         ("auto", "sm_90a"),
         ("plain", "sm_90a"),
         ("pipelined", "sm_90a"),
-        ("roles", "sm_90a"),
-        ("roles-1", "sm_90a"),
-        ("roles-1-deferred", "sm_90a"),
-        ("roles-1-direct", "sm_90a"),
-        ("roles-2-copied", "sm_90a"),
+        ("specialized", "sm_90a"),
+        ("specialized-1", "sm_90a"),
+        ("specialized-1-deferred", "sm_90a"),
+        ("specialized-1-direct", "sm_90a"),
+        ("specialized-2-copied", "sm_90a"),
         // There is no room for three.
-        ("roles-3", "sm_90a"),
-        ("roles", "sm_80"),
+        ("specialized-3", "sm_90a"),
+        ("specialized", "sm_80"),
         ("plain", "sm_80"),
     ] {
         let mut spec = Spec { kernel: Some("k".into()), args: args.clone(), ..Spec::default() };

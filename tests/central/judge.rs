@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Division, Feature, ResultStores, Structure, Target};
+use rtc_abi::{Feature, ResultStores, Structure, Target, WarpSpecialization};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_emulator::sanitize::{Checks, Report};
@@ -143,7 +143,9 @@ fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
     if target.has(Feature::Wgmma) {
         for blocks in 1..=3 {
             let stores = ResultStores::ALL.map(Some);
-            structures.extend(stores.map(|stores| Structure::Roles(Division { blocks: Some(blocks), stores })));
+            structures.extend(
+                stores.map(|stores| Structure::Specialized(WarpSpecialization { blocks: Some(blocks), stores })),
+            );
         }
     }
     structures

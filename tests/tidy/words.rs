@@ -56,8 +56,9 @@ fn has(text: &str, words: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(words).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + words.len()..]);
-        // A call in an example is code.
-        !is_part(before.chars().next_back()) && !is_part(after.chars().next()) && !after.starts_with('(')
+        // A call or a field in an example is code.
+        let is_code = before.ends_with('.') || after.starts_with('(');
+        !is_part(before.chars().next_back()) && !is_part(after.chars().next()) && !is_code
     })
 }
 
@@ -84,6 +85,7 @@ fn words_are_found_across_lines_and_as_whole_words() {
     assert!(has(&plain("# a product by `wgmma`".lines()), "product by wgmma"));
     assert!(!has(&plain("`blocks_per_multiprocessor`".lines()), "multiprocessor"));
     assert!(!has(&plain("`device.multiprocessors()`".lines()), "multiprocessors"));
+    assert!(!has(&plain("(machine.multiprocessors, 1)".lines()), "multiprocessors"));
     let code = "let dearest = 1;\nfail(\"nobody\"); // Copies that are Under\n// way.";
     assert!(has(&plain(prose(code)), "under way") && has(&plain(prose(code)), "nobody"));
     assert!(!has(&plain(prose(code)), "dearest"));

@@ -29,6 +29,6 @@ pub use dtype::DType;
 pub use expr::Expr;
 pub use extent::{Access, Elements, Evaluated, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
-pub use structure::{Division, ResultStores, Structure, UnknownStructure};
+pub use structure::{ResultStores, Structure, UnknownStructure, WarpSpecialization};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -1,4 +1,4 @@
-//! How a kernel with matrix products in loops gets the operands of those products.
+//! How a kernel with dots in loops gets their operands.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use std::str::FromStr;
 /// # Examples
 ///
 /// ```
-/// use rtc_abi::{Division, ResultStores, Structure};
+/// use rtc_abi::{WarpSpecialization, ResultStores, Structure};
 ///
-/// let forced: Structure = "roles-2-copied".parse()?;
-/// assert_eq!(forced, Structure::Roles(Division { blocks: Some(2), stores: Some(ResultStores::Copied) }));
-/// assert_eq!(forced.to_string(), "roles-2-copied");
-/// assert_eq!(forced.roles().and_then(|division| division.stores), Some(ResultStores::ALL[1]));
-/// assert_eq!((forced.without_roles(), Structure::Plain.stages()), (Structure::Pipelined, false));
+/// let forced: Structure = "specialized-2-copied".parse()?;
+/// assert_eq!(forced, Structure::Specialized(WarpSpecialization { blocks: Some(2), stores: Some(ResultStores::Copied) }));
+/// assert_eq!(forced.to_string(), "specialized-2-copied");
+/// assert_eq!(forced.warp_specialization().and_then(|given| given.stores), Some(ResultStores::ALL[1]));
+/// assert_eq!((forced.without_warp_specialization(), Structure::Plain.stages()), (Structure::Pipelined, false));
 /// let error = "ring".parse::<Structure>().unwrap_err();
 /// assert!(error.to_string().contains(Structure::EXPECTED));
 /// # Ok::<(), rtc_abi::UnknownStructure>(())
@@ -26,25 +26,25 @@ pub enum Structure {
     /// The compiler's choice.
     #[default]
     Auto,
-    /// Every iteration loads its own operands, and no product runs while others are prepared; atomic operations are
+    /// Every iteration loads its own operands, and no dot runs while others are prepared; atomic operations are
     /// instructions of each thread.
     Plain,
-    /// All warps do the same, and copy operands ahead of the products by `cp.async`.
+    /// All warps do the same, and copy operands ahead of the dots by `cp.async`.
     Pipelined,
-    /// Some warps copy by TMA and the others multiply, and blocks loop over programs.
-    Roles(Division),
+    /// Producer warps copy by TMA, consumer warps compute, and blocks loop over programs.
+    Specialized(WarpSpecialization),
 }
 
 /// The given properties of a warp-specialized kernel; `None`: the compiler's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Division {
+pub struct WarpSpecialization {
     /// Blocks on an SM at a time, from 1 to 3.
     pub blocks: Option<u32>,
     /// How results are stored.
     pub stores: Option<ResultStores>,
 }
 
-/// How the results of a kernel with roles get to memory.
+/// How the results of a warp-specialized kernel get to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultStores {
     /// By TMA, while the next program is computed.
@@ -70,26 +70,25 @@ impl ResultStores {
 
 impl Structure {
     /// The accepted spellings of a structure, for messages.
-    pub const EXPECTED: &'static str =
-        "auto, plain, pipelined or roles[-BLOCKS][-STORES] with 1 to 3 blocks and deferred, copied or direct stores";
+    pub const EXPECTED: &'static str = "auto, plain, pipelined or specialized[-BLOCKS][-STORES] with 1 to 3 blocks and deferred, copied or direct stores";
 
-    /// Whether operands may be copied into shared memory ahead of the products.
+    /// Whether operands may be copied into shared memory ahead of the dots.
     pub fn stages(self) -> bool {
         self != Structure::Plain
     }
 
     /// The given properties, if warp specialization is allowed.
-    pub fn roles(self) -> Option<Division> {
+    pub fn warp_specialization(self) -> Option<WarpSpecialization> {
         match self {
-            Structure::Auto => Some(Division::default()),
-            Structure::Roles(division) => Some(division),
+            Structure::Auto => Some(WarpSpecialization::default()),
+            Structure::Specialized(given) => Some(given),
             Structure::Plain | Structure::Pipelined => None,
         }
     }
 
-    /// The same without roles.
-    pub fn without_roles(self) -> Structure {
-        if self.roles().is_some() { Structure::Pipelined } else { self }
+    /// The same without warp specialization.
+    pub fn without_warp_specialization(self) -> Structure {
+        if self.warp_specialization().is_some() { Structure::Pipelined } else { self }
     }
 }
 
@@ -111,7 +110,7 @@ impl FromStr for Structure {
             Some("auto") => Structure::Auto,
             Some("plain") => Structure::Plain,
             Some("pipelined") => Structure::Pipelined,
-            Some("roles") => {
+            Some("specialized") => {
                 let blocks = parts.peek().and_then(|part| part.parse().ok()).filter(|blocks| (1..=3).contains(blocks));
                 if blocks.is_some() {
                     parts.next();
@@ -122,7 +121,7 @@ impl FromStr for Structure {
                         Some(ResultStores::ALL.into_iter().find(|stores| stores.name() == name).ok_or_else(unknown)?)
                     }
                 };
-                Structure::Roles(Division { blocks, stores })
+                Structure::Specialized(WarpSpecialization { blocks, stores })
             }
             _ => return Err(unknown()),
         };
@@ -150,8 +149,8 @@ impl fmt::Display for Structure {
             Structure::Auto => f.write_str("auto"),
             Structure::Plain => f.write_str("plain"),
             Structure::Pipelined => f.write_str("pipelined"),
-            Structure::Roles(Division { blocks, stores }) => {
-                f.write_str("roles")?;
+            Structure::Specialized(WarpSpecialization { blocks, stores }) => {
+                f.write_str("specialized")?;
                 if let Some(blocks) = blocks {
                     write!(f, "-{blocks}")?;
                 }
@@ -167,19 +166,28 @@ mod tests {
 
     #[test]
     fn every_structure_reads_back() {
-        let divisions = [None, Some(1), Some(2), Some(3)].into_iter().flat_map(|blocks| {
+        let specialized = [None, Some(1), Some(2), Some(3)].into_iter().flat_map(|blocks| {
             std::iter::once(None)
                 .chain(ResultStores::ALL.map(Some))
-                .map(move |stores| Structure::Roles(Division { blocks, stores }))
+                .map(move |stores| Structure::Specialized(WarpSpecialization { blocks, stores }))
         });
-        for structure in [Structure::Auto, Structure::Plain, Structure::Pipelined].into_iter().chain(divisions) {
+        for structure in [Structure::Auto, Structure::Plain, Structure::Pipelined].into_iter().chain(specialized) {
             assert_eq!(structure.to_string().parse(), Ok(structure));
         }
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "Roles", "roles-0", "roles-4", "roles-2-slow", "roles-copied-2", "auto-1", "plain-"] {
+        for text in [
+            "",
+            "Specialized",
+            "specialized-0",
+            "specialized-4",
+            "specialized-2-slow",
+            "specialized-copied-2",
+            "auto-1",
+            "plain-",
+        ] {
             assert_eq!(text.parse::<Structure>(), Err(UnknownStructure(text.to_owned())), "{text}");
         }
     }

@@ -56,10 +56,6 @@ features! {
     Clusters = "clusters",
     /// Programmatic dependent launch (`griddepcontrol`).
     DependentLaunch = "dependent_launch",
-    /// `redux.sync` on fp32.
-    ReduxF32 = "redux_f32",
-    /// The fifth-generation tensor core (`tcgen05`).
-    Tcgen05 = "tcgen05",
     /// Warps that change the number of their registers (`setmaxnreg`).
     RegisterBudgets = "register_budgets",
 }
@@ -125,8 +121,7 @@ const HOPPER: Features = ADA.with(&[
 /// `wgmma` and `setmaxnreg` belong to the architecture-specific feature set; later chips lack the former.
 const HOPPER_SPECIFIC: Features = HOPPER.with(&[Feature::Wgmma, Feature::RegisterBudgets]);
 /// The large Blackwell has no fp8 `mma.sync`: its fp8 products go through `tcgen05`.
-const BLACKWELL: Features =
-    HOPPER.without(Feature::Fp8Mma).with(&[Feature::ReduxF32, Feature::Tcgen05, Feature::RegisterBudgets]);
+const BLACKWELL: Features = HOPPER.without(Feature::Fp8Mma).with(&[Feature::RegisterBudgets]);
 const BLACKWELL_SMALL: Features = HOPPER.with(&[Feature::RegisterBudgets]);
 
 const fn target(
@@ -282,7 +277,6 @@ mod tests {
             TARGETS.iter().filter(|target| target.has(feature)).map(|target| target.name).collect()
         };
         assert_eq!(with(Feature::Wgmma), ["sm_90a"]);
-        assert_eq!(with(Feature::Tcgen05), ["sm_100a", "sm_103a"]);
         assert_eq!(with(Feature::Fp8Mma), ["sm_89", "sm_90", "sm_90a", "sm_120a", "sm_121a"]);
         assert_eq!(with(Feature::CpAsync).len(), TARGETS.len());
     }

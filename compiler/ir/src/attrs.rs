@@ -391,10 +391,6 @@ pub struct LoopHints {
     pub num_stages: Option<u32>,
     /// Unroll factor.
     pub unroll: Option<u32>,
-    /// Merge the loop nest into one loop.
-    pub flatten: bool,
-    /// Split into producer and consumer warps.
-    pub warp_specialize: bool,
     /// Keep loop-invariant operations inside.
     pub disable_licm: bool,
     /// Slots of the rings that the loop copies its operands into, set by `stage_operands` and `schedule_loop`: with more
@@ -423,12 +419,8 @@ impl Attr for LoopHints {
                 push(name, n.into());
             }
         }
-        for (name, on) in
-            [("flatten", self.flatten), ("warp_specialize", self.warp_specialize), ("disable_licm", self.disable_licm)]
-        {
-            if on {
-                push(name, 1);
-            }
+        if self.disable_licm {
+            push("disable_licm", 1);
         }
         (!words.is_empty()).then_some(AttrValue::List(words))
     }
@@ -445,8 +437,6 @@ impl Attr for LoopHints {
                 "slots" => hints.slots = count,
                 "ahead" => hints.ahead = count,
                 "pending" => hints.pending = count,
-                "flatten" => hints.flatten = true,
-                "warp_specialize" => hints.warp_specialize = true,
                 "disable_licm" => hints.disable_licm = true,
                 _ => return None,
             }

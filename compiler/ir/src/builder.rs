@@ -75,11 +75,6 @@ impl<'k> Builder<'k> {
         self.loc = loc;
     }
 
-    /// Goes to the end of another block.
-    pub fn switch_to(&mut self, block: Block) {
-        self.at = Position::End(block);
-    }
-
     /// Builds any operation. `optional` says for each optional operand whether it is there (missing entries are absent);
     /// `types` are the result types of operations whose types are explicit, and in phase `Laid` may be given for all.
     pub fn build(

@@ -60,7 +60,7 @@ pub use linear_terms::{address_operands, linear_sources};
 pub use ops::effects;
 pub use ops::eval::{decode as decode_float, encode as encode_float};
 pub use ops::{
-    EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS,
+    EvalContext, Evaluate, InferContext, OpKind, OpSpec, Traits, TypeError, reference::reference, table::SPECS, view,
 };
 pub use order::{Ops, Position};
 pub use rewrite::ValueMap;

@@ -184,11 +184,6 @@ impl Layout {
         self.shape.unflatten(self.flat(register, lane, warp, 0))
     }
 
-    /// As [`coords`](Layout::coords), in a given block of the cluster.
-    pub fn coords_in_block(&self, register: u32, lane: u32, warp: u32, block: u32) -> Coord {
-        self.shape.unflatten(self.flat(register, lane, warp, block))
-    }
-
     /// The row-major index of the element in this register of this lane and warp (of block 0).
     pub fn index(&self, register: u32, lane: u32, warp: u32) -> u32 {
         self.flat(register, lane, warp, 0) as u32

@@ -11,7 +11,7 @@
 //! Several choices of `low` are tried, for plain vectors on both sides and for `ldmatrix` and `stmatrix`; the cheapest
 //! plan by counted wavefronts wins.
 
-use crate::access::{AccessKind, SharedAccess};
+use crate::access::SharedAccess;
 use crate::gf2;
 use crate::linear::Layout;
 use crate::shared::SharedLayout;
@@ -46,11 +46,6 @@ impl SharedPlan {
     pub fn is_conflict_free(&self) -> bool {
         self.store.wavefronts(true) == self.store.minimum_wavefronts(true)
             && self.load.wavefronts(false) == self.load.minimum_wavefronts(false)
-    }
-
-    /// True if a side uses `ldmatrix` or `stmatrix`.
-    pub fn uses_matrices(&self) -> bool {
-        [&self.store, &self.load].iter().any(|side| side.kind != AccessKind::Vector)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The interface of a pass.
 
-use rtc_abi::{Structure, Target};
+use rtc_abi::{Feature, Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
@@ -15,6 +15,14 @@ pub struct PassContext {
     pub structure: Structure,
     /// Whether launches may begin while those before them end.
     pub overlap_launches: bool,
+}
+
+impl PassContext {
+    /// Whether warps may be specialized: the target can, and the options allow it.
+    pub(crate) fn specializes_warps(&self) -> bool {
+        let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
+        self.structure.warp_specialization().is_some() && features.iter().all(|feature| self.target.has(*feature))
+    }
 }
 
 /// Why a pass could not go on.
@@ -41,4 +49,9 @@ pub struct Pass {
     pub leaves: Phase,
     /// Does it.
     pub run: fn(&mut Kernel, &PassContext) -> Result<(), PassError>,
+}
+
+/// The error of a pass that no longer finds what its analysis found.
+pub(crate) fn missing(what: &str) -> PassError {
+    PassError::Internal(format!("a pass does not find {what}"))
 }

@@ -39,17 +39,17 @@ pub const PASSES: &[Pass] = &[
     laid::annotate_constancy::PASS, // masks have their final layouts, and access widths are set
     laid::strength_reduce_masks::PASS, // nothing looks at comparisons any more but for those of memory accesses
     // schedule: operands of dots in shared memory, ahead of time
-    schedule::specialize_warps::PASS, // layouts and access widths are final; where it is not applicable, the passes after it run
-    schedule::pipeline_chained_dots::PASS, // in a partition, with the copies out of the way
-    schedule::issue_async_dots::PASS, // in loops that the pass before has left alone
-    schedule::hide_reductions::PASS,  // for dots that no other dot overlaps
-    schedule::stage_operands::PASS,   // which loads can be copies is known from layouts and access widths
-    schedule::schedule_loop::PASS,    // all that goes through shared memory is known, so it is known what fits
-    schedule::expand_loop::PASS,      // as decided
-    schedule::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
-    schedule::atomics_to_tma::PASS,   // the rings have the shared memory that they need
-    schedule::invariant_divisors::PASS, // nothing looks for quotients any more, and loops are what they will be
-    schedule::dce_scheduled::PASS,    // addresses that are now computed ahead only
+    schedule::partition::specialize_warps::PASS, // layouts and access widths are final; where it is not applicable, the passes after it run
+    schedule::overlap::pipeline_chained_dots::PASS, // in a partition, with the copies out of the way
+    schedule::overlap::issue_async_dots::PASS,   // in loops that the pass before has left alone
+    schedule::overlap::hide_reductions::PASS,    // for dots that no other dot overlaps
+    schedule::operands::stage_operands::PASS,    // which loads can be copies is known from layouts and access widths
+    schedule::pipeline::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
+    schedule::pipeline::expand_loop::PASS,   // as decided
+    schedule::overlap::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
+    schedule::tma::atomics_to_tma::PASS,     // the rings have the shared memory that they need
+    schedule::invariant_divisors::PASS,      // nothing looks for quotients any more, and loops are what they will be
+    schedule::dce_scheduled::PASS,           // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     place::place_scratch::PASS,     // shared memory for values that cross warps

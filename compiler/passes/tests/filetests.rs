@@ -1,18 +1,50 @@
-//! Passes on IR text: each `tests/filetests/passes/**/*.tir` names its pass in the first line (`// pass: coalesce`, or
-//! `// pass: all`) and is compared with its snapshot in `snapshots/`. The result must verify and read back.
+//! Passes on IR text: each `tests/filetests/passes/**/*.tir` is a test of its own and has its snapshot beside it, which
+//! holds the kernel before and after the pass. The result must verify and read back.
+//!
+//! A header of comments selects what runs:
+//!
+//! ```text
+//! // pass: coalesce          the pass, or `all`
+//! // target: sm_80           the target; sm_90a without this line
+//! // structure: pipelined    the launch option; auto without this line
+//! ```
 
+use std::path::{Path, PathBuf};
+
+use libtest_mimic::{Arguments, Failed, Trial};
 use rtc_passes::{PASSES, PassContext, PassError, run_through};
 
-fn run(text: &str) -> String {
-    let cx = PassContext {
+/// The header of a test.
+struct Header {
+    pass: String,
+    cx: PassContext,
+}
+
+/// Reads the header: lines `// KEY: VALUE` before any other line.
+fn header(text: &str) -> Header {
+    let mut pass = None;
+    let mut cx = PassContext {
         target: rtc_abi::Target::named("sm_90a").expect("it is in the table"),
         max_instructions: 50_000,
         structure: rtc_abi::Structure::Auto,
         overlap_launches: true,
     };
-    let (header, body) = text.split_once('\n').expect("a header line");
-    let wanted = header.strip_prefix("// pass: ").expect("`// pass: NAME` in the first line").trim();
-    let mut kernel = rtc_ir::text::parse(body).unwrap_or_else(|e| panic!("{e}"));
+    for line in text.lines() {
+        let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
+        match key {
+            "pass" => pass = Some(value.trim().to_owned()),
+            "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
+            "structure" => cx.structure = value.trim().parse().expect("a structure"),
+            _ => break,
+        }
+    }
+    Header { pass: pass.expect("`// pass: NAME` in the first line"), cx }
+}
+
+/// The text of the kernel after the pass, or the diagnostic.
+fn run(text: &str) -> String {
+    let Header { pass: wanted, cx } = header(text);
+    let mut kernel = rtc_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
     rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
     if wanted == "all" {
         run_through(&mut kernel, &cx, &mut |name, kernel| {
@@ -38,12 +70,45 @@ fn run(text: &str) -> String {
     printed
 }
 
-#[test]
-fn passes() {
-    insta::glob!("../../../tests/filetests/passes", "**/*.tir", |path| {
-        let text = std::fs::read_to_string(path).expect("readable");
-        insta::with_settings!({ description => text.clone(), omit_expression => true }, {
-            insta::assert_snapshot!(run(&text));
-        });
-    });
+/// Compares one file with the snapshot beside it.
+fn check(path: &Path) -> Result<(), Failed> {
+    let text = std::fs::read_to_string(path)?;
+    let after = format!("// after {}", header(&text).pass);
+    let both = format!("{}\n\n{after}\n{}", text.trim_end(), run(&text));
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(path.parent().ok_or("a folder")?);
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let name = path.file_stem().and_then(|name| name.to_str()).ok_or("a name")?;
+    settings.bind(|| insta::assert_snapshot!(name, both));
+    Ok(())
+}
+
+/// The files with this ending in a folder and those below it, in order.
+fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(&path, ending, out)?;
+        } else if path.extension().is_some_and(|found| found == ending) {
+            out.push(path);
+        }
+    }
+    out.sort();
+    Ok(())
+}
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/passes").canonicalize()?;
+    let (mut tests, mut snapshots) = (Vec::new(), Vec::new());
+    files(&root, "tir", &mut tests)?;
+    files(&root, "snap", &mut snapshots)?;
+    let stale: Vec<PathBuf> = snapshots.into_iter().filter(|path| !path.with_extension("tir").exists()).collect();
+    let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).display().to_string();
+    let mut trials: Vec<Trial> =
+        tests.into_iter().map(|path| Trial::test(format!("passes::{}", shown(&path)), move || check(&path))).collect();
+    trials.push(Trial::test("passes::every_snapshot_has_its_file", move || {
+        if stale.is_empty() { Ok(()) } else { Err(format!("snapshots without a file: {stale:?}").into()) }
+    }));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit()
 }

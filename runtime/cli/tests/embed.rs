@@ -55,7 +55,7 @@ fn a_request_that_cannot_be_read_is_the_callers_mistake() {
 }
 
 #[test]
-fn products_go_into_c_sources_without_roles() {
+fn products_go_into_c_sources_without_warp_specialization() {
     let scratch = Scratch::new("c-product");
     scratch.write("mm.rt", PRODUCT);
     let signature = "*fp16:16, *fp16:16, *fp32:16, i32:16";

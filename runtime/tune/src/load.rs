@@ -43,7 +43,7 @@ impl Ready {
         let passed = Passed::of(&metadata, &args);
         let passed = passed.map_err(|param| format!("no argument of the launch stands for its parameter `{param}`"))?;
         // The driver's linker would compile in parallel, too, but it gives other code than a launch gets: slower by far
-        // where roles change registers.
+        // where partitions change registers.
         // SAFETY: the compiler made PTX and metadata together, and the assembler the machine code of that PTX.
         let kernel = unsafe { device.load_cubin(&ptx, cubin.as_deref(), &metadata) };
         let mut kernel = kernel.map_err(|error| error.to_string())?;

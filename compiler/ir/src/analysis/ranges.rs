@@ -149,32 +149,6 @@ impl<'k> Ranges<'k> {
         self.get(value).growth
     }
 
-    /// The range of a value where a condition is true: in the lanes of a mask, in a branch.
-    pub fn where_true(&self, value: Value, condition: Value) -> Interval {
-        let mut out = self.of(value);
-        let (mut work, mut steps) = (vec![condition], 0);
-        while let Some(condition) = work.pop() {
-            steps += 1;
-            let Some(op) = self.kernel.def_op(condition).filter(|_| steps < 64) else { continue };
-            let data = self.kernel.op(op);
-            match &data.kind {
-                OpKind::AndI {} => work.extend(&data.operands),
-                OpKind::Broadcast {} | OpKind::Hint { .. } | OpKind::ConvertLayout {} => work.extend(&data.operands),
-                OpKind::CmpI { predicate } => {
-                    let [l, r] = data.operands[..] else { continue };
-                    if l == value {
-                        out = out.meet(bounds(*predicate, true, self.of(r)));
-                    }
-                    if r == value {
-                        out = out.meet(bounds(*predicate, false, self.of(l)));
-                    }
-                }
-                _ => {}
-            }
-        }
-        out
-    }
-
     /// Whether the result of an operation on integers can wrap around.
     pub fn wraps(&self, op: Op) -> Wraps {
         let (data, Some(result)) = (self.kernel.op(op), self.kernel.op(op).results.first()) else {

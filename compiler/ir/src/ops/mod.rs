@@ -16,7 +16,7 @@ use std::fmt;
 use crate::{AttrValue, Block, Elem, Kernel, Type};
 use effects::Effect;
 
-pub use table::OpKind;
+pub use table::{OpKind, view};
 
 /// The properties of an operation that passes may assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,28 @@ pub(crate) fn take_attr<T: crate::Attr>(attrs: &[(String, AttrValue)], name: &st
     }
 }
 
-/// Makes the enum, the specifications, the attribute access and the builder methods out of the rows.
+/// The place of an operand in a list of names; for constants.
+pub(crate) const fn position(names: &[&str], name: &str) -> u32 {
+    let mut place = 0;
+    while place < names.len() {
+        if is_equal(names[place].as_bytes(), name.as_bytes()) {
+            return place as u32;
+        }
+        place += 1;
+    }
+    panic!("no operand has this name")
+}
+
+const fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// Makes the enum, the specifications, the attribute access, the operands by name and the builder methods out of the
+/// rows.
 macro_rules! define_ops {
     ($(
         $mnemonic:ident $name:ident { $($attr:ident : $aty:ty),* } ($($operand:ident),*) [$($optional:ident),*] $blocks:literal
@@ -239,6 +260,53 @@ macro_rules! define_ops {
                     _ => Err(format!("there is no operation `{mnemonic}`")),
                 }
             }
+        }
+
+        /// Operations with their operands by name: `view::Load::of(kernel, op)?.mask()`.
+        pub mod view {
+            use super::{OpKind, Row, SPECS};
+            use crate::ops::position;
+            use crate::{Kernel, Op, Value};
+
+            $(
+                #[doc = $doc]
+                #[derive(Clone, Copy)]
+                pub struct $name<'k> {
+                    #[allow(dead_code)]
+                    kernel: &'k Kernel,
+                    op: Op,
+                }
+
+                impl<'k> $name<'k> {
+                    /// The operation, if it is of this kind.
+                    pub fn of(kernel: &'k Kernel, op: Op) -> Option<$name<'k>> {
+                        matches!(kernel.kind(op), OpKind::$name { .. }).then_some($name { kernel, op })
+                    }
+
+                    /// The operation itself.
+                    pub fn op(&self) -> Op {
+                        self.op
+                    }
+
+                    $(
+                        #[doc = concat!("The operand `", stringify!($operand), "`.")]
+                        pub fn $operand(&self) -> Value {
+                            self.kernel.operand(self.op, const {
+                                position(SPECS[Row::$name as usize].operands, stringify!($operand)) as usize
+                            })
+                        }
+                    )*
+
+                    $(
+                        #[doc = concat!("The operand `", stringify!($optional), "`, if it is there.")]
+                        pub fn $optional(&self) -> Option<Value> {
+                            self.kernel.optional(self.op, const {
+                                position(SPECS[Row::$name as usize].optional, stringify!($optional)) as usize
+                            })
+                        }
+                    )*
+                }
+            )*
         }
 
         /// One method per operation; the optional operands follow the others, the attributes come last.

@@ -44,7 +44,7 @@ kernel @forms(%x: ptr<f32> {sig = "*fp32", align = 16}, %n: i32 {sig = "i32"}, %
     print (%pid, %sum) {prefix = "x \"q\" \\ \n \u{1}é", hex = true, signed = [1, 0]}
     yields
   }
-  %i, %acc = for_range %n, %pid, %n, (%n, %sum) {hints = [[num_stages, 3], [flatten, 1]]} : i32, f32 ^(%j: i32, %i1: i32, %acc1: f32) {
+  %i, %acc = for_range %n, %pid, %n, (%n, %sum) {hints = [[num_stages, 3], [disable_licm, 1]]} : i32, f32 ^(%j: i32, %i1: i32, %acc1: f32) {
     yields (%i1, %acc1)
   }
   %w = while_loop (%i) : i32 ^(%b: i32) {

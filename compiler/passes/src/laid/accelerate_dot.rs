@@ -6,9 +6,10 @@ use std::collections::HashSet;
 
 use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Traits, Value};
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
+use super::dot_users::computed_from_dot;
 use super::fma_accumulator::fma_accumulator;
 use super::k_width;
 use crate::{PassContext, PassError};
@@ -271,44 +272,6 @@ pub fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
     }
     out
 }
-
-/// Whether a value is made element by element of the result of a dot.
-fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
-    let mut seen = HashSet::new();
-    let mut work = vec![value];
-    while let Some(value) = work.pop() {
-        let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
-        match kernel.kind(op) {
-            OpKind::Dot { .. } => return true,
-            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => work.extend(&kernel.op(op).operands),
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Whether an operand of a dot is made of a value element by element, and of no dot's result.
-pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
-    let mut seen = HashSet::new();
-    let mut work = vec![value];
-    while let Some(value) = work.pop() {
-        for user in kernel.users(value).into_iter().take(MOST_USERS).filter(|user| seen.insert(*user)) {
-            let (kind, data) = (kernel.kind(user), kernel.op(user));
-            match kind {
-                OpKind::Dot { .. } if data.operands[..2].contains(&value) => return true,
-                OpKind::ConvertLayout {} | OpKind::Trans { .. } => work.extend(&data.results),
-                kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
-                    work.extend(&data.results);
-                }
-                _ => {}
-            }
-        }
-    }
-    false
-}
-
-/// Users of a value that are followed to a dot.
-const MOST_USERS: usize = 8;
 
 /// Whether the result of some dot reaches an operand of another without going through memory.
 pub fn is_chained(kernel: &Kernel) -> bool {

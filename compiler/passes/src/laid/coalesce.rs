@@ -10,12 +10,10 @@ use rtc_layout::Layout;
 use rtc_ir::analysis::{Axis, AxisInfos, Steps};
 
 use super::cost;
+use crate::access::vector_width::{MAX_ACCESS_BYTES, pointee_bytes, vector_width};
 
 /// Elements that are fewer bytes apart lie near each other: two lanes or more of a warp touch the same line.
 const NEAR: u64 = 128;
-
-/// The widest access of one thread.
-const MAX_ACCESS_BYTES: u64 = 16;
 
 /// See [`access_layouts`].
 const WIDE: u64 = 4;
@@ -133,20 +131,4 @@ fn orders(kernel: &Kernel, infos: &AxisInfos, pointer: Value, rank: usize) -> Ve
 /// How many elements of so many bytes follow each other at small steps that are not one.
 fn near(along: &Axis, bytes: u64) -> u64 {
     if along.strided.step.unsigned_abs().saturating_mul(bytes) < NEAR { along.strided.run } else { 1 }
-}
-
-/// The size of what a pointer or a tile of pointers points to.
-pub fn pointee_bytes(kernel: &Kernel, pointer: Value) -> u64 {
-    u64::from(kernel.value_type(pointer).elem().and_then(|e| e.pointee()).map_or(1, |s| s.bytes()))
-}
-
-/// How many elements along `axis` one thread may access at once.
-pub fn vector_width(kernel: &Kernel, infos: &AxisInfos, pointer: Value, mask: Option<Value>, axis: usize) -> u64 {
-    let along = infos.axis(pointer, axis);
-    let ty = kernel.value_type(pointer);
-    let bytes = pointee_bytes(kernel, pointer);
-    let size = ty.shape().map_or(1, |s| u64::from(s[axis]));
-    let aligned = (along.divisibility / bytes).max(1);
-    let limit = mask.map_or(u64::MAX, |m| infos.axis(m, axis).constancy);
-    along.contiguity.min(aligned).min(limit).min(MAX_ACCESS_BYTES / bytes).min(size).max(1)
 }

@@ -23,8 +23,9 @@ use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 use rtc_layout::Layout;
 
 use super::assign_layouts::LayoutAssignment;
-use super::cost::{self, Costs, weight};
+use super::cost::{self, Costs};
 use super::rematerialize::is_cheap;
+use super::weight::weight;
 use rtc_ir::analysis::AxisInfos;
 
 /// How many layouts are weighed for one component.

@@ -1,11 +1,11 @@
 //! The layout conversions of a kernel: their number and kind, how many bytes go through shared memory, and which is the
 //! most expensive. Computed before `split_conversions`, which leaves no conversion through shared memory.
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
+use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::conversion;
 use rtc_source::{Code, Diagnostic};
 
-use super::cost::weight;
+use super::weight::{loop_depth, weight};
 
 /// The conversions of a kernel, each counted once however often a loop runs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,15 +90,4 @@ pub(crate) fn conversion_of(kernel: &Kernel, op: Op) -> Option<rtc_layout::Conve
 fn bytes(kernel: &Kernel, op: Op) -> u64 {
     let ty = kernel.value_type(kernel.result(op, 0));
     ty.shape().map_or(1, |s| s.numel()) * ty.elem().map_or(0, |e| u64::from(e.bytes()))
-}
-
-/// In how many loops a block is nested.
-pub(crate) fn loop_depth(kernel: &Kernel, block: Block) -> u32 {
-    let mut depth = 0;
-    let mut block = Some(block);
-    while let Some(op) = block.and_then(|b| kernel.block(b).parent) {
-        depth += u32::from(regions::is_loop(kernel.kind(op)));
-        block = kernel.op(op).parent;
-    }
-    depth
 }

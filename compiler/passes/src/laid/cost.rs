@@ -20,13 +20,10 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
 
-use super::accelerate_dot;
-use super::coalesce::{pointee_bytes, vector_width};
-use super::conversions::loop_depth;
+use super::dot_users::makes_operand;
+use super::weight::weight;
+use crate::access::vector_width::{pointee_bytes, vector_width};
 use rtc_ir::analysis::{AxisInfos, Step, Steps};
-
-/// How often a loop runs, for lack of better knowledge.
-const LOOP: u64 = 8;
 
 /// The two barriers of a conversion through shared memory, and the wait for what it loads.
 const BARRIERS: u64 = 64;
@@ -93,16 +90,6 @@ pub fn matrix_instructions(target: &Target) -> MatrixInstructions {
     MatrixInstructions { load: true, store: target.has(Feature::Stmatrix) }
 }
 
-/// The weight of an operation: how many times its cost counts.
-pub fn weight(kernel: &Kernel, op: Op) -> u64 {
-    kernel.op(op).parent.map_or(1, |block| often(loop_depth(kernel, block)))
-}
-
-/// The weight at a loop depth.
-pub fn often(depth: u32) -> u64 {
-    LOOP.pow(depth.min(8))
-}
-
 /// Whether a load may produce its tile in a layout that its user requires. Only small tiles: the addresses of others
 /// take registers, and accumulators are loaded when there are few. In loops only next to dots: elsewhere the barriers
 /// of a conversion keep the warps of a block together, so that they read neighbouring rows (without them a loop over
@@ -135,7 +122,7 @@ fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -
     let best = along.min((shape.numel() / threads).max(1));
     best * pointee_bytes(kernel, pointer) >= LEAST_COPIED
         && width(kernel, infos, load, layout) < best
-        && accelerate_dot::makes_operand(kernel, kernel.result(load, 0))
+        && makes_operand(kernel, kernel.result(load, 0))
 }
 
 /// How much more expensive a load or store is in one layout than in its preferred layout. The difference counts one and

@@ -20,8 +20,9 @@ use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 use rtc_layout::{Layout, MmaShape, SharedAccess, swizzle_for};
 
 use super::accelerate_dot::mma_warps;
-use super::cost::{Costs, matrix_instructions, weight};
+use super::cost::{Costs, matrix_instructions};
 use super::rematerialize::is_cheap;
+use super::weight::weight;
 use crate::PassContext;
 
 /// Bits that a copy transfers, and that a thread loads, at once.

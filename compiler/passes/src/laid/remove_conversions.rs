@@ -12,9 +12,10 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
 
-use super::cost::{self, Costs, matrix_instructions, weight};
+use super::cost::{self, Costs, matrix_instructions};
 use super::rematerialize::{Remade, Remake, RematPlan};
 use super::search::{Choices, Search};
+use super::weight::weight;
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, axis_info};
 

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value, ValueDef, regions};
 use rtc_layout::Layout;
 
-use super::conversions::loop_depth;
-use super::cost::{self, Costs, weight};
+use super::cost::{self, Costs};
 use super::rematerialize::{RematPlan, is_cheap, operand_layout};
+use super::weight::{loop_depth, often, weight};
 use rtc_ir::analysis::AxisInfos;
 
 /// How many values one search looks at.
@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
         let here = weight(kernel, self.root);
         let there = match kernel.value(value).def {
             ValueDef::Result(op, _) => weight(kernel, op),
-            ValueDef::Arg(block, _) => cost::often(loop_depth(kernel, block)),
+            ValueDef::Arg(block, _) => often(loop_depth(kernel, block)),
         };
         let bytes = kernel.value_type(value).elem().map_or(4, |elem| elem.bytes());
         let words = |layout: &Layout| (layout.registers() * bytes).div_ceil(4);

@@ -6,7 +6,8 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Phase};
 
-use super::coalesce::{most_at_once, vector_width};
+use super::coalesce::most_at_once;
+use crate::access::vector_width::vector_width;
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, axis_info};
 

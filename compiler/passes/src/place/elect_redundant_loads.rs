@@ -17,7 +17,8 @@ use rtc_ir::effects::{EffectKind, Space};
 use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
 
 use super::pending::loaded_by_several;
-use crate::{Pass, PassContext, PassError, schedule::addresses};
+use crate::access::addresses;
+use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "elect-redundant-loads", needs: Phase::Laid, leaves: Phase::Laid, run };

@@ -26,7 +26,7 @@ use std::ops::Range;
 use rtc_ir::effects::{EffectKind, On, Space, When};
 use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
 
-use crate::schedule::addresses;
+use crate::access::addresses;
 
 /// A part of an allocation, in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

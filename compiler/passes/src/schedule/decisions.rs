@@ -19,10 +19,10 @@ use rtc_abi::{Feature, Structure};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions, trip_count};
 use rtc_source::{Code, Diagnostic, Span};
 
-use super::candidate::{Candidate, NO_COPIES};
-use super::partitions;
-use super::persistent;
-use super::specialize_warps::{LEAST_SLOTS, is_supported};
+use crate::schedule::partition::candidate::{Candidate, NO_COPIES};
+use crate::schedule::partition::config;
+use crate::schedule::partition::persistent;
+use crate::schedule::partition::specialize_warps::LEAST_SLOTS;
 use crate::{PassContext, PassError};
 
 use reads::Read;
@@ -58,7 +58,7 @@ enum LoopKind {
     /// Copies by all warps into shared memory.
     Async,
     /// Copies by TMA by a warp that does nothing else.
-    Roles,
+    Specialized,
 }
 
 /// One form of a loop in the finished kernel.
@@ -217,7 +217,7 @@ impl LoopForm {
                 (LoopKind::Plain, reasons::ONE_ITERATION.to_owned())
             }
             (Some(_), None) => {
-                let bytes = super::schedule_loop::ring_bytes(scheduled, op);
+                let bytes = crate::schedule::pipeline::schedule_loop::ring_bytes(scheduled, op);
                 (
                     LoopKind::Plain,
                     format!("shared memory has room for only one slot of {bytes} bytes; use smaller blocks"),
@@ -235,10 +235,10 @@ impl LoopForm {
     fn of_partitions(kernel: &Kernel, loops: &[Op]) -> Option<LoopForm> {
         loops.first()?;
         let reads = reads::of_loop(kernel, loops, &LoopHints::default());
-        let by_tma = reads.iter().any(|read| read.way == LoopKind::Roles);
+        let by_tma = reads.iter().any(|read| read.way == LoopKind::Specialized);
         let has_loops = loops.iter().any(|op| reasons::has_loops(kernel, *op));
         let (way, said) = match (by_tma, has_loops) {
-            (true, _) => (LoopKind::Roles, sentences::division(kernel)),
+            (true, _) => (LoopKind::Specialized, sentences::division(kernel)),
             (false, true) => {
                 let said = "it contains loops, which are decided separately; the warps are specialized, and copies for its next \
                             iteration overlap the end of this one";
@@ -259,7 +259,7 @@ const NO_WGMMA: &str = "no dot of the loop can use `wgmma`, which needs at least
 
 /// Why the warps of a kernel with a `wgmma` dot are not specialized, if the reasons of its loops do not explain it.
 fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
-    if !is_supported(cx) {
+    if !cx.specializes_warps() {
         return Ok(Some("disabled by `warp_specialize`, `launch_cooperative_grid` or `structure`".into()));
     }
     Ok(match Candidate::of(laid, cx)? {

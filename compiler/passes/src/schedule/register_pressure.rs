@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use rtc_ir::{Block, Elem, Kernel, Op, OpKind, Value, constant_bits};
 
 /// The most registers that tiles take at a time in the body of a loop.
-pub(super) fn pressure(kernel: &Kernel, of: Op) -> u32 {
+pub(crate) fn pressure(kernel: &Kernel, of: Op) -> u32 {
     let body = kernel.op(of).blocks[0];
     let ops: Vec<Op> = kernel.ops(body).collect();
     let mut last: HashMap<Value, usize> = HashMap::new();
@@ -73,7 +73,7 @@ fn source(kernel: &Kernel, mut value: Value) -> Value {
 
 /// The registers of a thread for a tile of floats. Indices, masks and selects between constants are recomputed at their
 /// uses, and pointers belong to copies of the producer.
-pub(super) fn words(kernel: &Kernel, value: Value) -> u32 {
+pub(crate) fn words(kernel: &Kernel, value: Value) -> u32 {
     match kernel.value_type(value).elem().and_then(Elem::num) {
         Some(elem) if elem.is_float() && !is_of_constants(kernel, value) => {
             kernel.layout_of(value).map_or(0, |layout| (layout.registers() * elem.bits()).div_ceil(32))

@@ -25,9 +25,9 @@ use rtc_ir::effects::{EffectKind, On, Space};
 use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions};
 use rtc_source::{Code, Diagnostic};
 
+use crate::access::addresses::{innermost_loops, loads_of_dots};
+use crate::access::specializable::may_specialize;
 use crate::laid::accelerate_dot;
-use crate::schedule::addresses::{innermost_loops, loads_of_dots};
-use crate::schedule::specialize_warps;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -77,7 +77,7 @@ fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     trial.options.num_warps = 2 * GROUP;
     accelerate_dot::choose_kinds(&mut trial, cx)?;
     let by_wgmma = matches!(trial.kind(dot), OpKind::Dot { kind: DotKind::Wgmma, .. });
-    Ok(by_wgmma && specialize_warps::may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)
+    Ok(by_wgmma && may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)
 }
 
 /// Registers of a thread for so many bits of the block.

@@ -23,9 +23,9 @@ use rtc_ir::{
     constant_bits,
 };
 
-use crate::laid::coalesce::vector_width;
-use crate::schedule::addresses::{innermost_loops, loads_of_dots};
-use crate::schedule::specialize_warps;
+use crate::access::addresses::{innermost_loops, loads_of_dots};
+use crate::access::specializable::may_specialize;
+use crate::access::vector_width::vector_width;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -56,7 +56,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if open.is_empty() || narrowest(kernel, &loads, &[], factor) >= NARROWEST {
         return Ok(());
     }
-    if narrowest(kernel, &loads, &open, factor) < WIDEST || specialize_warps::may_specialize(kernel, cx, &loads)? {
+    if narrowest(kernel, &loads, &open, factor) < WIDEST || may_specialize(kernel, cx, &loads)? {
         return Ok(());
     }
     let mut needed = open.clone();

@@ -18,7 +18,7 @@
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions};
 
 use super::licm;
-use crate::schedule::addresses::is_unchanged;
+use crate::access::addresses::is_unchanged;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

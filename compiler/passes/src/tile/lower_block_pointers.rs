@@ -29,7 +29,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     for op in ops {
         lower(kernel, &mut views, op)?;
     }
-    views.finish(kernel, &types, false)
+    views.finish(kernel, &types)
 }
 
 /// The types of a block pointer's parts: base, sizes, strides, offsets.

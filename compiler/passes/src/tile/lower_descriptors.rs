@@ -1,4 +1,4 @@
-//! Lowers tensor descriptors to pointers and masks, except for accesses that TMA does.
+//! Lowers tensor descriptors to pointers and masks, for the passes that bring TMA back where it is applicable (`schedule/tma`).
 //!
 //! ```text
 //! %d = make_desc %x, (%n) : desc<16xf32>   →   (nothing: loops and branches hand on %x and %n)
@@ -13,7 +13,7 @@ use rtc_ir::{
 
 use super::views::{self, Views};
 use super::window::{self, Caching, Window, WindowAxis};
-use crate::schedule::host_values;
+use crate::access::host_values;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -21,11 +21,6 @@ pub const PASS: Pass = Pass { name: "lower-descriptors", needs: Phase::Tile, lea
 
 /// Bases and strides are multiples of so many bytes.
 const ALIGN: u32 = 16;
-
-/// Whether TMA does an access, which then stays as it is.
-fn tma_serves(_: &Kernel, _: &PassContext, _: Op) -> bool {
-    false
-}
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let ops = rtc_ir::walk(kernel);
@@ -41,15 +36,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     };
     let views = Views::handed_on(kernel, &types);
     let mut lowering = Lowering { views, truth: [None; 2] };
-    let mut stays = false;
     for op in ops {
-        if is_access(kernel.kind(op)) && tma_serves(kernel, cx, op) {
-            stays = true;
-            continue;
-        }
         lowering.op(kernel, cx, op, nan)?;
     }
-    lowering.views.finish(kernel, &types, stays)
+    lowering.views.finish(kernel, &types)
 }
 
 /// Base, sizes and strides of a descriptor. The hardware requires bases and strides that are multiples of 16 bytes, so
@@ -73,18 +63,6 @@ fn parts(kernel: &mut Kernel, cx: &PassContext, op: Op) -> Result<Vec<Value>, Pa
         }
     }
     Ok(parts)
-}
-
-/// Whether an operation reads or writes through a descriptor.
-fn is_access(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::DescLoad {}
-            | OpKind::DescStore {}
-            | OpKind::DescReduce { .. }
-            | OpKind::DescGather {}
-            | OpKind::DescScatter {}
-    )
 }
 
 /// The types of a descriptor's parts. The padding is a part if a descriptor specifies NaN.

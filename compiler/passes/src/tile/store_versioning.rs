@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use rtc_ir::analysis::axis_info;
 use rtc_ir::{Builder, Elem, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueMap};
 
-use crate::laid::coalesce::{pointee_bytes, vector_width};
+use crate::access::vector_width::{pointee_bytes, vector_width};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

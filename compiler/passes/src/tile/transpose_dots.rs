@@ -16,9 +16,9 @@ use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions};
 
+use crate::access::addresses::loads_of_dots;
+use crate::access::specializable::may_specialize;
 use crate::laid::accelerate_dot::{cast_from, runs_along};
-use crate::schedule::addresses::loads_of_dots;
-use crate::schedule::specialize_warps;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -47,7 +47,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         all.into_iter().filter_map(|op| Transposition::of(kernel, &infos, op)).collect();
     drop(infos);
     for turn in transposed {
-        if specialize_warps::may_specialize(kernel, cx, &loads_of_dots(kernel, turn.of))? {
+        if may_specialize(kernel, cx, &loads_of_dots(kernel, turn.of))? {
             turn.apply(kernel)?;
         }
     }

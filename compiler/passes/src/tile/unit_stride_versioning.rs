@@ -17,9 +17,9 @@ use rtc_ir::analysis::{Step, Steps, axis_info};
 use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value};
 
 use super::alignment_versioning::{Ask, MOST_OPERATIONS, WIDEST, asked_of, is_reached, reached, split};
-use crate::laid::coalesce::{pointee_bytes, vector_width};
-use crate::schedule::addresses::{innermost_loops, loads_of_dots};
-use crate::schedule::specialize_warps;
+use crate::access::addresses::{innermost_loops, loads_of_dots};
+use crate::access::specializable::may_specialize;
+use crate::access::vector_width::{pointee_bytes, vector_width};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -58,7 +58,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         }
     }
     let dots: Vec<Op> = loops.into_iter().flat_map(|of| loads_of_dots(kernel, of)).collect();
-    if needed.is_empty() || !dots.is_empty() && specialize_warps::may_specialize(kernel, cx, &dots)? {
+    if needed.is_empty() || !dots.is_empty() && may_specialize(kernel, cx, &dots)? {
         return Ok(());
     }
     split(kernel, &needed, Ask::One)?;

@@ -57,19 +57,15 @@ impl Views {
         parts.ok_or_else(|| PassError::Internal("a view of a tensor that no operation makes has no pointers".into()))
     }
 
-    /// Hands on the parts, and takes out the views if nothing uses them any more.
+    /// Hands on the parts, and removes the views.
     pub(super) fn finish(
         self,
         kernel: &mut Kernel,
         types: &dyn Fn(Type) -> Option<Vec<Type>>,
-        used: bool,
     ) -> Result<(), PassError> {
         for (op, index, part) in &self.open {
             let value = self.parts(kernel.op(*op).operands[*index])?[*part];
             kernel.set_operand(*op, *index, value);
-        }
-        if used {
-            return Ok(());
         }
         for op in rtc_ir::walk(kernel).into_iter().rev() {
             // From the last to the first, since those after a removed slot move up.

@@ -9,9 +9,9 @@ use rtc_ir::{
 };
 
 use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
+use super::instructions::{BRANCH, LOOP, instructions};
 use super::programs::of_program;
 use super::{Launch, Unit, Work, registers};
-use crate::place::limit_size::{BRANCH, LOOP, instructions};
 
 /// How often a loop is taken to run whose bounds are not known.
 const TRIPS: f64 = 8.0;

@@ -13,6 +13,7 @@
 
 mod clock;
 mod count;
+pub(crate) mod instructions;
 mod programs;
 mod registers;
 

@@ -6,7 +6,7 @@
 use rtc_ir::{Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
 use std::collections::HashMap;
 
-use crate::place::limit_size::width;
+use super::instructions::width;
 
 /// Registers for values that are not tiles.
 const BASE: f64 = 12.0;

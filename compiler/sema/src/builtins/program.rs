@@ -23,11 +23,12 @@ pub(super) const TABLE: &[Row] = &[
 /// `range` of Python and of the language: the hints are the same.
 pub(super) const RANGE: Row = row("range", |cx, args| {
     args.ignore("disallow_acc_multi_buffer");
+    // Loop nests are flattened and warps specialized where that is profitable, whatever the source asks for.
+    args.bool(cx, "flatten")?;
+    args.bool(cx, "warp_specialize")?;
     let hints = LoopHints {
         num_stages: stages(cx, args, "num_stages")?,
         unroll: stages(cx, args, "loop_unroll_factor")?,
-        flatten: args.bool(cx, "flatten")?,
-        warp_specialize: args.bool(cx, "warp_specialize")?,
         disable_licm: args.bool(cx, "disable_licm")?,
         ..LoopHints::default()
     };

@@ -3,9 +3,10 @@
 use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
 
 use super::LoopKind;
-use crate::schedule::addresses::{Memory, addresses, loads_of_dots, memory};
-use crate::schedule::expand_loop::{copies, roots};
-use crate::schedule::register_prefetch::{asked_for, beside_copies};
+use crate::access::addresses::{Memory, addresses, loads_of_dots, memory};
+use crate::schedule::pipeline::expand_loop::roots;
+use crate::schedule::pipeline::register_prefetch::{asked_for, beside_copies};
+use crate::schedule::pipeline::stages::copies;
 
 /// Bytes of the widest access of a thread.
 pub(super) const WIDEST: u32 = 16;
@@ -35,7 +36,7 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
         let ahead = ahead(kernel, *of, hints);
         for op in own_ops(kernel, *of) {
             let way = match kernel.kind(op) {
-                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Roles,
+                OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Specialized,
                 OpKind::CopyAsync { .. } if hints.ahead.is_some() => LoopKind::Async,
                 OpKind::Load { .. } if ahead.contains(&op) => LoopKind::Registers,
                 OpKind::Load { .. } | OpKind::CopyAsync { .. } => LoopKind::Plain,

@@ -8,9 +8,10 @@ use rtc_source::Span;
 
 use super::{loops_at, reads};
 use crate::PassContext;
-use crate::schedule::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
-use crate::schedule::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
-use crate::schedule::stage_operands::{copied_width, stages};
+use crate::access::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
+use crate::schedule::operands::staged::copied_width;
+use crate::schedule::pipeline::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
+use crate::schedule::pipeline::stages::stages;
 use crate::tile::alignment_versioning::{self, Ask};
 
 /// Whether a loop itself has `wgmma` dots.

@@ -2,9 +2,9 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Type, place_bytes, trip_count};
 
-use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, partitions, persistent};
-use crate::schedule::expand_loop::needs_second_barrier;
-use crate::schedule::schedule_loop::ring_bytes;
+use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, config, persistent};
+use crate::schedule::pipeline::expand_loop::needs_second_barrier;
+use crate::schedule::pipeline::schedule_loop::ring_bytes;
 
 /// `1 iteration`, `2 iterations`.
 pub(super) fn iterations(number: u32) -> String {
@@ -61,7 +61,7 @@ fn of_form(form: &LoopForm) -> String {
             };
             format!("pipelined{when}: copies from {} are issued {}{beside}", of_way(LoopKind::Async), form.said)
         }
-        LoopKind::Roles => {
+        LoopKind::Specialized => {
             format!("pipelined{when}: copies from {early} are issued by a producer warp; {}", form.said)
         }
     };
@@ -97,7 +97,7 @@ fn how(read: &Read) -> String {
         None => "a number".to_owned(),
     };
     match read.way {
-        LoopKind::Roles => "TMA".to_owned(),
+        LoopKind::Specialized => "TMA".to_owned(),
         LoopKind::Async => format!("`cp.async`, {width}"),
         LoopKind::Registers => format!("into registers, {width}"),
         LoopKind::Plain | LoopKind::Gone => width,
@@ -112,7 +112,7 @@ pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
     let early = early(form);
     match form.way {
         _ if worst(now) >= Some(form.way) => format!("it reads from {}{everywhere}", shown(form.reads.iter())),
-        LoopKind::Roles => format!("a producer warp copies from {early}{everywhere}"),
+        LoopKind::Specialized => format!("a producer warp copies from {early}{everywhere}"),
         LoopKind::Async => format!("copies from {early} are issued ahead of time{everywhere}"),
         LoopKind::Registers => format!("loads from {early} are issued ahead of time{everywhere}"),
         LoopKind::Plain | LoopKind::Gone => sentence(better),
@@ -124,7 +124,7 @@ pub(super) fn division(kernel: &Kernel) -> String {
     let division = kernel.specialization().map(|op| kernel.kind(op));
     let Some(OpKind::WarpSpecialize { warps, registers }) = division else { return String::new() };
     let (mut bytes, mut slots) = (0, 0);
-    for op in rtc_ir::walk(kernel).into_iter().filter(|op| partitions::is_ring(kernel, *op)) {
+    for op in rtc_ir::walk(kernel).into_iter().filter(|op| config::is_ring(kernel, *op)) {
         let Type::Shared(ty) = kernel.value_type(kernel.result(op, 0)) else { continue };
         // One alone is an operand that loops read since before them.
         if ty.slots < LEAST_SLOTS {

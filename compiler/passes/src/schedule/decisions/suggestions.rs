@@ -10,7 +10,7 @@ use rtc_ir::{Builder, Kernel, Literal, LoopHints, Op, OpKind, Value, ValueDef, r
 use rtc_source::Span;
 
 use super::{Decision, Grade, loops_at, reads, reasons, sentences};
-use crate::schedule::stage_operands::stages;
+use crate::schedule::pipeline::stages::stages;
 use crate::{PassContext, PassError};
 
 /// Promises are of multiples of so much.
@@ -65,7 +65,7 @@ fn options(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Suggestion> {
         });
     }
     let has_partitions = cx.target.has(Feature::Wgmma);
-    if has_partitions && cx.structure.roles().is_none() {
+    if has_partitions && cx.structure.warp_specialization().is_none() {
         levers.push(Suggestion::Option("warp_specialize", "true".into()));
     }
     if cx.structure != Structure::Auto {

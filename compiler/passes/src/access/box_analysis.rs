@@ -1,0 +1,541 @@
+//! Finds the accesses of tiles in global memory that access a box of a tensor, so that TMA can do them.
+//!
+//! ```text
+//! load a + (m0 + arange)[:, None] * stride + (k0 + arange)[None, :], mask = .. < M and .. < K
+//!     a box at (m0, k0) of the tensor {a, sizes [M, K], strides [stride, 1]}
+//! ```
+//!
+//! Base, sizes and strides must be computed from arguments of the kernel, since the host makes the tensor map; the base
+//! and all strides but the innermost must be promised to be multiples of 16 bytes. A mask must be a conjunction of
+//! `index < size`. A dimension without such a comparison gets the largest possible size. Rows that are stored must end
+//! at multiples of 16 bytes, too, since the hardware writes the last 16 bytes of a row as a whole.
+//!
+//! If base, sizes and strides are those of a descriptor argument, the map is the argument itself (`descriptors.rs`). If
+//! they are loaded from memory, and a descriptor or a hint in the source promises the multiples, the kernel makes the
+//! map (`kernel_tensor_maps.rs`).
+//!
+//! Rows taken modulo a size, as in `(m0 + arange) % M`, are outside of the tensor from `M` on, where a copy reads zeros
+//! instead. The caller checks that these are never used (`dead_lanes.rs`).
+
+use rtc_abi::Expr;
+use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, Value, constant_bits};
+
+use super::alignment::{self, Alignment};
+use super::descriptors::{self, Descriptor};
+use super::host_values::{divisor, expression, is_quotient};
+use super::promises::{self, is_settled, promised};
+
+/// Bases and strides must be multiples of so many bytes.
+pub(crate) const ALIGN: i128 = 16;
+
+/// The refusal of a stride.
+const NO_PROMISE: &str = "a stride is not promised to be a multiple of 16 bytes";
+
+/// The size of a dimension that no mask bounds.
+pub(crate) const UNBOUNDED: i64 = (1 << 31) - 1;
+
+/// An access to a box of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct BoxAccess {
+    /// The pointer that the tensor lies behind: an argument, unless the kernel makes the map.
+    pub base: Value,
+    /// From there to its first element.
+    pub start: Poly,
+    /// Dimensions of the tensor in which a tile has a single index, such as that of a batch.
+    pub outer: Vec<Outer>,
+    /// By the dimensions of the tile.
+    pub axes: Vec<BoxAxis>,
+    /// The dimension of the tile that is innermost in memory.
+    pub inner: usize,
+    /// The value where the mask is false.
+    pub fill: Fill,
+    /// The descriptor among the arguments whose tensor it is.
+    pub descriptor: Option<Descriptor>,
+    /// Whether the kernel makes the map, from values that the host cannot compute.
+    pub is_made: bool,
+}
+
+/// The value outside of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// Zeros.
+    Zero,
+    /// NaN.
+    Nan,
+    /// NaN if an argument of the kernel is true, else zeros.
+    Either(Value),
+}
+
+/// A dimension of the tensor in which an access has a single index.
+#[derive(Clone, Debug)]
+pub(crate) struct Outer {
+    /// The place.
+    pub index: Poly,
+    /// From one place to the next.
+    pub stride: Poly,
+    /// The tensor ends there at the least of these, where a mask says so.
+    pub sizes: Vec<Poly>,
+}
+
+/// The outer dimension that a 1 × N tile indexes. It is found among the dimensions that are not the tile's, and is
+/// removed from `outer`.
+fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Outer>) -> Option<Outer> {
+    let row = &address.axes[1 - inner];
+    if row.size != 1 || row.stride.value() != Some(0) {
+        return None;
+    }
+    let at = descriptors::row(kernel, address.pointer, outer).or(outer.len().checked_sub(1))?;
+    Some(outer.remove(at))
+}
+
+/// The largest number of dimensions of a tensor in addition to those of a tile.
+const MOST_OUTER: usize = 3;
+
+/// One dimension of an access.
+#[derive(Clone, Debug)]
+pub(crate) struct BoxAxis {
+    /// The place of the box in the tensor.
+    pub index: Poly,
+    /// From one element to the next.
+    pub stride: Poly,
+    /// The tensor ends at the least of these; at none if there are none.
+    pub sizes: Vec<Poly>,
+    /// Places count modulo this, which is the only size then.
+    pub modulus: Option<Poly>,
+}
+
+/// The analyses that the proof uses.
+pub(crate) struct BoxAnalysis<'k> {
+    pub kernel: &'k Kernel,
+    pub ranges: &'k Ranges<'k>,
+    pub affine: Affine<'k>,
+    /// Affine forms that are valid even if sums in mask comparisons overflow, but less precise.
+    exact: Affine<'k>,
+    alignment: Alignment,
+}
+
+/// Why something is no such access.
+pub(crate) type Reason = &'static str;
+
+impl<'k> BoxAnalysis<'k> {
+    /// Nothing is computed yet.
+    pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> BoxAnalysis<'k> {
+        let (affine, exact) = (Affine::new(kernel, ranges), Affine::exact(kernel, ranges));
+        BoxAnalysis { kernel, ranges, affine, exact, alignment: Alignment::default() }
+    }
+
+    /// The access of a load.
+    pub fn load(&mut self, load: Op) -> Result<BoxAccess, Reason> {
+        let kernel = self.kernel;
+        let access = self.access(load, kernel.optional(load, 0))?;
+        let fill = match kernel.optional(load, 1) {
+            Some(other) => self.fill(other).ok_or("a masked load fills with something other than zero")?,
+            None => Fill::Zero,
+        };
+        let elem = kernel.value_type(kernel.result(load, 0)).elem();
+        if let Some(descriptor) = &access.descriptor {
+            let is_float = elem.and_then(Elem::num).is_some_and(Scalar::is_float);
+            // The launch takes what the descriptor says.
+            return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
+                Ok(access)
+            } else {
+                Err("a masked load fills with something other than the descriptor's padding")
+            };
+        }
+        let elem = elem.map_or(0, |elem| elem.bits());
+        if fill != Fill::Zero && elem < 16 {
+            return Err("TMA cannot fill 8-bit floats with NaN outside of the tensor");
+        }
+        Ok(BoxAccess { fill, ..access })
+    }
+
+    fn fill(&self, other: Value) -> Option<Fill> {
+        let kernel = self.kernel;
+        if let Some(bits) = constant_bits(kernel, other) {
+            if bits == 0 {
+                return Some(Fill::Zero);
+            }
+            let elem = kernel.value_type(other).elem()?.num()?;
+            return (elem.is_float() && rtc_ir::decode_float(bits, elem).is_nan()).then_some(Fill::Nan);
+        }
+        let made = kernel.def_op(other)?;
+        match kernel.kind(made) {
+            OpKind::Splat {} | OpKind::ConvertLayout {} => self.fill(kernel.operand(made, 0)),
+            OpKind::Select {} => {
+                let [flag, yes, no] = [0, 1, 2].map(|place| kernel.operand(made, place));
+                let is_argument = kernel.params.iter().any(|param| param.value == flag);
+                let fills = [self.fill(yes)?, self.fill(no)?];
+                (is_argument && fills == [Fill::Nan, Fill::Zero]).then_some(Fill::Either(flag))
+            }
+            _ => None,
+        }
+    }
+
+    /// The access of a store or an atomic operation, if a copy out of shared memory can write so.
+    pub fn stored(&mut self, op: Op) -> Result<BoxAccess, Reason> {
+        let access = self.access(op, self.kernel.optional(op, 0))?;
+        if access.inner != 1 || access.axes.iter().any(|axis| axis.modulus.is_some()) {
+            return Err("the stored tile is column-major, or its rows are taken modulo a size");
+        }
+        if access.descriptor.is_none() && !self.ends_whole(op, &access) {
+            return Err("the stored rows are not known to end at a multiple of 16 bytes");
+        }
+        Ok(access)
+    }
+
+    /// The access of a load or store where `mask` holds.
+    pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<BoxAccess, Reason> {
+        let by_host = self.access_by(op, mask, None);
+        let promises = |axis| promises::promises_rows(self.kernel, op, axis, ALIGN);
+        let is_promised = || [0, 1].into_iter().any(promises);
+        if by_host.is_ok() || promises::promised_pointers(self.kernel, op, ALIGN).is_empty() && !is_promised() {
+            return by_host;
+        }
+        self.access_by(op, mask, Some(op))
+    }
+
+    /// The same by a map that the host makes, or that the kernel makes for the operation `made`.
+    fn access_by(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Reason> {
+        self.access_by_forms(op, mask, made).or_else(|reason| {
+            std::mem::swap(&mut self.affine, &mut self.exact);
+            let access = self.access_by_forms(op, mask, made);
+            std::mem::swap(&mut self.affine, &mut self.exact);
+            access.map_err(|_| reason)
+        })
+    }
+
+    fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Reason> {
+        let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
+        if !mask.others.is_empty() {
+            return Err("a mask is not a conjunction of `index < size` comparisons");
+        }
+        let pointer = self.kernel.operand(op, 0);
+        let address =
+            self.affine.address(pointer, Some(&mask)).ok_or("addresses are not affine in the tile's indices")?;
+        let settled = made.and_then(|_| self.as_settled(&address, &mask));
+        let others = [as_compared(&address, &mask), settled].into_iter().flatten().filter(|other| *other != address);
+        let others: Vec<Address> = others.collect();
+        let access = self.access_at(op, &mask, address, made);
+        others.into_iter().fold(access, |access, other| {
+            access.or_else(|reason| self.access_at(op, &mask, other, made).map_err(|_| reason))
+        })
+    }
+
+    /// The address with offsets known before the loops moved to the base: an offset loaded from memory, such as that of
+    /// one of several matrices in a buffer, looks like an index where the stride is 1.
+    fn as_settled(&self, address: &Address, mask: &Mask) -> Option<Address> {
+        let mut address = address.clone();
+        for (number, axis) in address.axes.iter_mut().enumerate() {
+            if axis.modulus.is_some() || axis.stride.value() != Some(1) || mask.along(number).next().is_some() {
+                continue;
+            }
+            let is_settled = |term: &&Term| {
+                let settled =
+                    |symbol: &Symbol| matches!(symbol, Symbol::Scalar(value) if is_settled(self.kernel, *value));
+                !term.symbols.is_empty() && term.symbols.iter().all(settled)
+            };
+            for term in axis.start.clone().terms().iter().filter(is_settled) {
+                address.rest = address.rest.plus(&Poly::term(term.clone()), 1)?;
+                axis.start = axis.start.plus(&Poly::term(term.clone()), -1)?;
+            }
+        }
+        Some(address)
+    }
+
+    /// The access of a load or store to such addresses.
+    fn access_at(&mut self, op: Op, mask: &Mask, address: Address, made: Option<Op>) -> Result<BoxAccess, Reason> {
+        let pointer = self.kernel.operand(op, 0);
+        let base = address.pointer;
+        let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
+        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
+        if elem == Scalar::I1 || address.axes.len() != 2 {
+            return Err("the tile is not a 2-D numeric tile");
+        }
+        let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
+        let rows = made.is_some() && inner.is_some_and(|inner| self.begin_whole(op, &address, inner, elem));
+        let (start, outer) = match (made, param) {
+            (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
+                return Err("the base pointer is loop-variant");
+            }
+            (Some(at), _) if !rows && !self.is_hinted(base, &address.rest, elem, at) => {
+                return Err("the base pointer is not promised to be a multiple of 16 bytes");
+            }
+            (Some(_), _) => (address.rest.clone(), Vec::new()),
+            (None, None) => return Err("the base pointer is not a kernel argument"),
+            (None, Some(param)) if i128::from(param.divisible_by) % ALIGN != 0 => {
+                return Err("a pointer argument is not promised to be a multiple of 16 bytes");
+            }
+            (None, Some(_)) => self.outer(&address.rest)?,
+        };
+        let mut outer = self.bounded(outer, mask)?;
+        let inner = inner.ok_or("no dimension has a stride of 1")?;
+        let lone = lone_row(self.kernel, &address, inner, &mut outer);
+        let row = lone.as_ref().map_or(&address.axes[1 - inner].stride, |row| &row.stride);
+        if !self.is_known(row, made) || row.value() == Some(0) {
+            return Err(if self.is_found_out(row) {
+                NO_PROMISE
+            } else {
+                "a stride is not computed from kernel arguments alone"
+            });
+        }
+        let strides = outer.iter().map(|outer| &outer.stride);
+        let starts = Some(&start).filter(|_| made.is_none());
+        if !rows && strides.chain([row]).chain(starts).any(|stride| !self.is_multiple_at(stride, elem, made)) {
+            return Err(NO_PROMISE);
+        }
+        let mut axes = Vec::new();
+        for (number, axis) in address.axes.iter().enumerate() {
+            if let Some(Outer { index, stride, sizes }) = lone.as_ref().filter(|_| number != inner).cloned() {
+                axes.push(BoxAxis { index, stride, sizes, modulus: None });
+                continue;
+            }
+            let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
+            let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
+            if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
+                let found_out = made.is_none() && sizes.iter().any(|size| self.is_found_out(size));
+                return Err(if found_out { NO_PROMISE } else { "a size is not computed from kernel arguments alone" });
+            }
+            axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
+        }
+        let is_made = made.is_some();
+        let mut access = BoxAccess { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
+        if !is_made {
+            let block = self.kernel.value_type(pointer).shape().ok_or("the tile is not a 2-D numeric tile")?;
+            access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
+        }
+        // A program with descriptors is written for TMA, with coordinates that it accepts.
+        if access.descriptor.is_none() {
+            self.is_taken(op, &access, elem)?;
+        }
+        Ok(access)
+    }
+
+    /// Whether the hardware accepts a box with this start: at a multiple of 16 bytes in its row, and, if it is stored,
+    /// not before the tensor, whatever the mask excludes. (Stores through descriptors promise that; maps made in the
+    /// kernel belong to descriptors or to groups, whose tiles have no such masks.)
+    fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Reason> {
+        let inner = &access.axes[access.inner];
+        let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
+        if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
+            return Err("a box is not known to start at a multiple of 16 bytes");
+        }
+        let is_promised = matches!(self.kernel.kind(op), OpKind::Load { .. } | OpKind::Store { descriptor: true, .. });
+        if !is_promised && !access.is_made && !self.begins_inside(access)? {
+            return Err("a store may start before the tensor");
+        }
+        Ok(())
+    }
+
+    /// Whether no place is negative at which a box begins.
+    pub fn begins_inside(&self, access: &BoxAccess) -> Result<bool, Reason> {
+        let mut places =
+            access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
+        places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
+    }
+
+    /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
+    /// the access has a single index: `batch * stride` is index `batch` of one.
+    fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Reason> {
+        let give_up = "the base offset is not a polynomial of arguments and indices";
+        let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
+        for term in rest.terms() {
+            let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
+                .symbols
+                .iter()
+                .partition(|s| matches!(s, Symbol::Scalar(value) if divisor(self.kernel, *value).is_some()));
+            let by = |symbols: Vec<Symbol>, factor: i128| Poly::term(Term { symbols: symbols.into(), factor });
+            if others.is_empty() {
+                start = start.plus(&Poly::term(term.clone()), 1).ok_or(give_up)?;
+                continue;
+            }
+            if term.factor < 0 {
+                return Err("a stride is negative");
+            }
+            let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
+            match outer.iter_mut().find(|outer| outer.stride == stride) {
+                Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
+                None => outer.push(Outer { index, stride, sizes: Vec::new() }),
+            }
+        }
+        if outer.len() > MOST_OUTER {
+            return Err("a tensor has more than 5 dimensions");
+        }
+        Ok((start, outer))
+    }
+
+    /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
+    fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Reason> {
+        let mut from_zero = Vec::new();
+        for Outer { index, .. } in &outer {
+            from_zero.push(self.coordinate(index)?.low >= 0);
+        }
+        for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
+            let at = outer.iter().position(|outer| outer.index == bound.offset);
+            let at = at.ok_or("a mask is not a conjunction of `index < size` comparisons")?;
+            match bound.side {
+                _ if bound.wraps == Wraps::Possible => return Err("the index in a mask comparison may overflow"),
+                BoundSide::AtLeast if bound.bound.value() == Some(0) => from_zero[at] = true,
+                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
+                BoundSide::Below if !self.is_known(&bound.bound, None) => {
+                    return Err("a size is not computed from kernel arguments alone");
+                }
+                BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
+            }
+        }
+        if from_zero.contains(&false) { Err("an index may be negative") } else { Ok(outer) }
+    }
+
+    /// The range of a sum that is computed in 32 bits as a coordinate of a box.
+    fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
+        let is_coordinate = |symbol: Symbol| match symbol {
+            Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
+            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
+        };
+        let range = index.interval(|symbol| self.expected(symbol));
+        let narrow = |symbol: Symbol| match symbol {
+            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
+            _ => true,
+        };
+        let fits = range.fits(32) || !index.mentions(|symbol| !narrow(symbol));
+        let factors = index.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
+        if index.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
+            return Err("an index is not a polynomial that fits 32 bits");
+        }
+        Ok(range)
+    }
+
+    /// The sizes of the tensor along a dimension; element 0 of the tile has the index `start`.
+    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
+        let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
+        let mut from_zero = self.coordinate(start)?.low >= 0;
+        for bound in mask.along(axis) {
+            let size = size_of(bound, axis, start).ok_or("a mask compares indices that the access does not use")?;
+            if bound.wraps == Wraps::Possible {
+                return Err("the index in a mask comparison may overflow");
+            }
+            match bound.side {
+                BoundSide::AtLeast if size.value() == Some(0) => from_zero = true,
+                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
+                BoundSide::Below if sizes.contains(&size) => {}
+                BoundSide::Below => sizes.push(size),
+            }
+        }
+        if modulus.is_some() && sizes.len() > 1 {
+            return Err("an index is both masked and taken modulo a size");
+        }
+        if !from_zero {
+            return Err("an index may be negative");
+        }
+        Ok(sizes)
+    }
+
+    fn expected(&self, symbol: Symbol) -> Interval {
+        match symbol {
+            Symbol::Scalar(value) => self.ranges.expected(value),
+            symbol => self.affine.range(symbol),
+        }
+    }
+
+    /// Whether the host can compute it or, for an access whose map the kernel makes, the kernel before its loops.
+    fn is_known(&self, poly: &Poly, made: Option<Op>) -> bool {
+        !poly.mentions(|symbol| match symbol {
+            Symbol::Scalar(value) if made.is_some() => !is_settled(self.kernel, value),
+            Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
+            _ => true,
+        })
+    }
+
+    /// Whether it is computed from arguments, some of whose divisors are checked in the kernel (alignment versioning),
+    /// which is done if strides are not promised to be multiples.
+    fn is_found_out(&self, poly: &Poly) -> bool {
+        let of_argument = |value| divisor(self.kernel, value).is_some() || is_quotient(self.kernel, value);
+        let other = |symbol| !matches!(symbol, Symbol::Scalar(value) if of_argument(value));
+        poly.value().is_none() && !poly.mentions(other)
+    }
+
+    /// Whether a hint promises, wherever `at` is executed, that so many elements after `base` is a multiple of 16 bytes.
+    fn is_hinted(&mut self, base: Value, start: &Poly, elem: Scalar, at: Op) -> bool {
+        promises::promised_pointers(self.kernel, at, ALIGN).into_iter().any(|pointer| {
+            let form = self.affine.of(pointer).filter(|form| form.pointer == Some(base));
+            let rest = form.and_then(|form| start.plus(&form.poly, -1));
+            rest.is_some_and(|rest| self.is_multiple_at(&rest, elem, Some(at)))
+        })
+    }
+
+    /// Whether a promise about the addresses themselves says that the rows of the tensor begin at multiples of 16 bytes: rows of
+    /// the box do, and it begins at such a multiple in them.
+    fn begin_whole(&self, op: Op, address: &Address, inner: usize, elem: Scalar) -> bool {
+        let [outer, inner_axis] = [1 - inner, inner].map(|axis| &address.axes[axis]);
+        promises::promises_rows(self.kernel, op, inner, ALIGN)
+            && outer.size > 1
+            && outer.modulus.is_none()
+            && inner_axis.modulus.is_none()
+            && self.is_multiple_at(&inner_axis.start, elem, Some(op))
+    }
+
+    /// Whether a sum is what it is if it is computed in 32 bits.
+    fn is_size(&self, poly: &Poly) -> bool {
+        let one = matches!(poly.terms(), [term] if term.factor == 1 && term.symbols.len() == 1);
+        let narrow = |symbol: Symbol| match symbol {
+            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
+            _ => false,
+        };
+        one && !poly.mentions(|symbol| !narrow(symbol)) || poly.interval(|symbol| self.expected(symbol)).fits(32)
+    }
+
+    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a
+    /// row as a whole, including bytes beyond the end.
+    fn ends_whole(&self, store: Op, access: &BoxAccess) -> bool {
+        let elem = self.kernel.value_type(self.kernel.operand(store, 0)).elem().and_then(|elem| elem.pointee());
+        let sizes = &access.axes[access.inner].sizes;
+        let made = if access.is_made { Some(store) } else { None };
+        elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple_at(size, elem, made)))
+    }
+
+    /// Whether the signature promises so many elements to be a multiple of 16 bytes.
+    pub fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
+        self.is_multiple_at(poly, elem, None)
+    }
+
+    /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
+    pub fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
+        alignment::is_multiple(poly, elem, |value| match made {
+            Some(at) => promised(self.kernel, value, at),
+            None => divisor(self.kernel, value).unwrap_or(1),
+        })
+    }
+}
+
+/// The address with dimensions that start where their masks start; the rest of their indices belongs to the base.
+fn as_compared(address: &Address, mask: &Mask) -> Option<Address> {
+    let mut address = address.clone();
+    for (number, axis) in address.axes.iter_mut().enumerate().filter(|(_, axis)| axis.modulus.is_none()) {
+        let start = mask.along(number).find_map(|bound| {
+            let (by, start) = bound.offset.split(Symbol::Dim(number as u8))?;
+            (by.value() == Some(1)).then_some(start)
+        });
+        let Some(start) = start else { continue };
+        let besides = axis.start.plus(&start, -1)?.times(&axis.stride)?;
+        address.rest = address.rest.plus(&besides, 1)?;
+        axis.start = start;
+    }
+    Some(address)
+}
+
+/// The size of the tensor that a bound implies.
+fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
+    let (by, offset) = bound.offset.split(Symbol::Dim(axis as u8))?;
+    (by.value() == Some(1)).then_some(())?;
+    bound.bound.plus(start, 1)?.plus(&offset, -1)
+}
+
+/// The least of some sizes as an expression for the host.
+pub(crate) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
+    let all: Option<Vec<String>> =
+        sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
+    match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
+        Some(text) => text.parse().ok(),
+        None => Some(UNBOUNDED.into()),
+    }
+}

@@ -1,0 +1,63 @@
+//! Dead lanes: the elements of an accumulator that never reach memory, so that their values do not matter.
+
+use std::collections::HashSet;
+
+use rtc_ir::analysis::{Bound, BoundSide, Poly, Symbol, Wraps};
+use rtc_ir::{OpKind, Traits, Value, regions};
+
+use super::box_analysis::BoxAnalysis;
+
+/// Whether the elements of `sum` along `axis` whose place is `modulus` or more, counted from `index`, never reach memory: all
+/// ways lead through element-wise operations into stores with a mask that leaves them out.
+pub(crate) fn are_dead(known: &mut BoxAnalysis<'_>, sum: Value, axis: usize, index: &Poly, modulus: &Poly) -> bool {
+    let kernel = known.kernel;
+    let mut seen: HashSet<(Value, usize)> = HashSet::new();
+    let mut work = vec![(sum, axis)];
+    while let Some((value, axis)) = work.pop() {
+        if !seen.insert((value, axis)) {
+            continue;
+        }
+        for user in kernel.users(value) {
+            let kind = kernel.kind(user);
+            let traits = kind.spec().traits;
+            let operands = &kernel.op(user).operands;
+            let places = (0..operands.len()).filter(|place| operands[*place] == value);
+            for place in places {
+                match kind {
+                    _ if regions::is_handed(kernel, user, place) => {
+                        work.extend(regions::targets(kernel, user, place).into_iter().map(|target| (target, axis)));
+                    }
+                    OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. } if place == 2 => {
+                        work.push((kernel.result(user, 0), axis));
+                    }
+                    OpKind::ConvertLayout {} => work.push((kernel.result(user, 0), axis)),
+                    OpKind::Trans { order } => {
+                        let Some(to) = order.iter().position(|from| *from as usize == axis) else { return false };
+                        work.push((kernel.result(user, 0), to));
+                    }
+                    OpKind::Store { .. } | OpKind::AtomicRmw { .. } if place == 1 => {
+                        let Some(mask) = kernel.optional(user, 0) else { return false };
+                        let mask = known.affine.bounds(mask);
+                        let leaves_out = |bound: &Bound| {
+                            bound.side == BoundSide::Below
+                                && bound.wraps != Wraps::Possible
+                                && bound.bound == *modulus
+                                && bound
+                                    .offset
+                                    .split(Symbol::Dim(axis as u8))
+                                    .is_some_and(|(by, offset)| by.value() == Some(1) && offset == *index)
+                        };
+                        if !mask.along(axis).any(leaves_out) {
+                            return false;
+                        }
+                    }
+                    _ if traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) && !traits.has(Traits::NESTED) => {
+                        work.push((kernel.result(user, 0), axis));
+                    }
+                    _ => return false,
+                }
+            }
+        }
+    }
+    true
+}

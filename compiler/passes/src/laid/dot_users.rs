@@ -1,0 +1,43 @@
+//! Which values become operands of dots, and which are computed from the results of dots.
+
+use std::collections::HashSet;
+
+use rtc_ir::{Kernel, OpKind, Traits, Value};
+
+/// Whether an operand of a dot is made of a value element by element, and of no dot's result.
+pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        for user in kernel.users(value).into_iter().take(MOST_USERS).filter(|user| seen.insert(*user)) {
+            let (kind, data) = (kernel.kind(user), kernel.op(user));
+            match kind {
+                OpKind::Dot { .. } if data.operands[..2].contains(&value) => return true,
+                OpKind::ConvertLayout {} | OpKind::Trans { .. } => work.extend(&data.results),
+                kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
+                    work.extend(&data.results);
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// Users of a value that are followed to a dot.
+const MOST_USERS: usize = 8;
+
+/// Whether a value is made element by element of the result of a dot.
+pub fn computed_from_dot(kernel: &Kernel, value: Value) -> bool {
+    let mut seen = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
+        match kernel.kind(op) {
+            OpKind::Dot { .. } => return true,
+            kind if kind.spec().traits.has(Traits::ELEMENTWISE) => work.extend(&kernel.op(op).operands),
+            _ => {}
+        }
+    }
+    false
+}

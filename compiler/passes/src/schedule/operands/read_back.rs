@@ -1,0 +1,87 @@
+//! Reads of buffers in place of values that are in them.
+
+use rtc_ir::{Builder, Kernel, Op, OpKind, Position, Type, Value};
+
+use crate::PassError;
+
+/// Replaces the remaining uses of a value by reads of the buffer that holds it.
+pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Result<(), PassError> {
+    let mut others: Vec<Op> = Vec::new();
+    for user in kernel.users(value) {
+        match kernel.kind(user).clone() {
+            OpKind::ConvertLayout {} => {
+                let result = kernel.result(user, 0);
+                if kernel.is_used(result) {
+                    let ty = kernel.value_type(result);
+                    let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
+                    replace(kernel, result, loaded);
+                }
+                kernel.erase(user);
+            }
+            OpKind::Trans { order } => {
+                let result = kernel.result(user, 0);
+                if kernel.is_used(result) {
+                    let view = Builder::before(kernel, user).shared_trans_of(buffer, &order)?;
+                    read_back(kernel, result, view)?;
+                }
+                kernel.erase(user);
+            }
+            kind if kind.is_unary() && converted_to(kernel, kernel.result(user, 0)).is_some() => {
+                // The conversion moves before the cast.
+                let result = kernel.result(user, 0);
+                let Some(to) = converted_to(kernel, result) else { continue };
+                let ty = kernel.value_type(value).with_layout(to.layout());
+                let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
+                let cast = kernel.clone_op(user, &[loaded], &[to]);
+                kernel.insert_op(cast, Position::Before(user));
+                for conversion in kernel.users(result) {
+                    replace(kernel, kernel.result(conversion, 0), kernel.result(cast, 0));
+                    kernel.erase(conversion);
+                }
+                kernel.erase(user);
+            }
+            _ => others.push(user),
+        }
+    }
+    let Some(first) = others.into_iter().reduce(|first, other| earlier(kernel, first, other)) else { return Ok(()) };
+    let ty = kernel.value_type(value);
+    let loaded = Builder::before(kernel, first).local_load_to(buffer, ty)?;
+    replace(kernel, value, loaded);
+    Ok(())
+}
+
+fn replace(kernel: &mut Kernel, old: Value, new: Value) {
+    if let Some(name) = kernel.value(old).name.clone() {
+        kernel.name_value(new, &name);
+    }
+    kernel.replace_uses(old, new);
+}
+
+/// The one type that all users of a value convert it to.
+fn converted_to(kernel: &Kernel, value: Value) -> Option<Type> {
+    let users = kernel.users(value);
+    let to = |op: &Op| match kernel.kind(*op) {
+        OpKind::ConvertLayout {} => Some(kernel.value_type(kernel.result(*op, 0))),
+        _ => None,
+    };
+    let first = to(users.first()?)?;
+    users.iter().all(|op| to(op) == Some(first)).then_some(first)
+}
+
+/// The earlier of two operations under one loop body, or the operation of that body around it.
+fn earlier(kernel: &Kernel, a: Op, b: Op) -> Op {
+    let chain = |op: Op| {
+        let mut all = vec![op];
+        while let Some(around) = kernel.op(all[all.len() - 1]).parent.and_then(|block| kernel.block(block).parent) {
+            all.push(around);
+        }
+        all
+    };
+    let (from_a, from_b) = (chain(a), chain(b));
+    for a in &from_a {
+        if let Some(b) = from_b.iter().find(|b| kernel.op(**b).parent == kernel.op(*a).parent) {
+            return if a == b || kernel.is_before(*a, *b) { *a } else { *b };
+        }
+    }
+    a
+}

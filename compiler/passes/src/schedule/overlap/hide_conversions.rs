@@ -1,0 +1,152 @@
+//! Moves conversions that neither depend on an MMA nor feed it behind its issue, in loops, so that they run while it is in flight.
+//!
+//! ```text
+//! %q = convert_layout %column                    %s = mma_async %a, %b, %zero
+//! %s = mma %a, %b, %zero                         %q = convert_layout %column
+//! barrier_arrive ..                              %r = convert_layout %row
+//! %r = convert_layout %row             →         mma_wait %s
+//! %scaled = mulf %s, %r                          barrier_arrive ..
+//!                                                %scaled = mulf %s, %r
+//! ```
+//!
+//! Before an MMA a conversion makes it wait for what was just loaded; after it, the warps wait for each other at the barriers
+//! of a conversion through shared memory. Blockwise fp8 matmuls, which load scales in each iteration, took 2 to 13 % less time
+//! on an H100 with conversions by shuffles moved behind the start of the MMA, and up to 6 % less with those through shared
+//! memory moved before its end.
+
+use std::collections::HashSet;
+
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
+use rtc_layout::Conversion;
+
+use crate::laid::conversions::conversion_of;
+use crate::schedule::register_pressure::pressure;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "hide-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// The allowed increase of registers per thread by the earlier conversions.
+const FEW_REGISTERS: u32 = 8;
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    for of in rtc_ir::walk(kernel) {
+        let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
+        let Some(mma) = only_mma(kernel, of) else { continue };
+        let (late, early) = (delayed(kernel, &mma), independent(kernel, &mma));
+        if late.is_empty() && early.is_empty() {
+            continue;
+        }
+        let mut moved = kernel.clone();
+        mma.overlap(&mut moved, &late, &early)?;
+        if pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS {
+            *kernel = moved;
+        }
+    }
+    Ok(())
+}
+
+/// An MMA, and the wait for it if it does not wait itself.
+struct Mma {
+    of: Op,
+    wait: Option<Op>,
+}
+
+impl Mma {
+    /// The operation behind which its results are there.
+    fn end(&self) -> Op {
+        self.wait.unwrap_or(self.of)
+    }
+
+    /// Does these operations, of which the first precede the MMA and the others follow it, between its start and the wait for
+    /// it.
+    fn overlap(&self, kernel: &mut Kernel, late: &[Op], early: &[Op]) -> Result<(), PassError> {
+        let mut at = self.of;
+        for op in late {
+            kernel.move_op(*op, Position::After(at));
+            at = *op;
+        }
+        if let Some(wait) = self.wait {
+            early.iter().for_each(|op| kernel.move_op(*op, Position::Before(wait)));
+            return Ok(());
+        }
+        for op in early {
+            kernel.move_op(*op, Position::After(at));
+            at = *op;
+        }
+        *kernel.kind_mut(self.of) = OpKind::MmaAsync {};
+        let result = kernel.result(self.of, 0);
+        let (kind, ty) = (OpKind::MmaWait { pending: 0 }, kernel.value_type(result));
+        let wait = Builder::after(kernel, at).build(kind, &[], &[], &[result], &[], &[ty])?;
+        kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+        Ok(())
+    }
+}
+
+/// The MMA of a loop that has no other, if it is complete within the iteration.
+fn only_mma(kernel: &Kernel, of: Op) -> Option<Mma> {
+    let body = kernel.op(of).blocks[0];
+    let all = rtc_ir::walk_block(kernel, body);
+    let mmas = all.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Mma {} | OpKind::MmaAsync {}));
+    let [mma] = mmas.copied().collect::<Vec<Op>>()[..] else { return None };
+    // The assembler lets no MMA be in flight at a call.
+    let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
+    (kernel.op(mma).parent == Some(body) && !all.iter().any(calls)).then_some(())?;
+    if let OpKind::Mma {} = kernel.kind(mma) {
+        return Some(Mma { of: mma, wait: None });
+    }
+    let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaWait { pending: 0 });
+    let wait = kernel.users(kernel.result(mma, 0)).into_iter().find(waits)?;
+    (kernel.op(wait).parent == Some(body)).then_some(Mma { of: mma, wait: Some(wait) })
+}
+
+/// The conversions before an MMA whose results are used after it only, with what is made of them before it, in program order.
+fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
+    let Some(body) = kernel.op(mma.of).parent else { return Vec::new() };
+    let ops: Vec<Op> = kernel.ops(body).collect();
+    let Some(place) = ops.iter().position(|op| *op == mma.of) else { return Vec::new() };
+    let mut late: HashSet<Op> = ops[place + 1..].iter().copied().collect();
+    for op in ops[..place].iter().rev().filter(|op| is_movable(kernel, **op)) {
+        let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).peekable();
+        if users.peek().is_some() && users.all(|user| late.contains(&user)) {
+            late.insert(*op);
+        }
+    }
+    let mut moved: Vec<Op> = Vec::new();
+    for op in ops[..place].iter().filter(|op| late.contains(op)) {
+        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
+        let converts = matches!(conversion_of(kernel, *op), Some(Conversion::Shared | Conversion::Shuffles(_)));
+        if converts || makers.any(|maker| moved.contains(&maker)) {
+            moved.push(*op);
+        }
+    }
+    moved
+}
+
+/// Whether an operation only computes or converts.
+fn is_movable(kernel: &Kernel, op: Op) -> bool {
+    kernel.only_computes(op) || matches!(kernel.kind(op), OpKind::ConvertLayout {})
+}
+
+/// The conversions after an MMA that do not depend on it, with the operations after it that they are made of, in program
+/// order.
+fn independent(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
+    let Some(body) = kernel.op(mma.of).parent else { return Vec::new() };
+    let after: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mma.end()).skip(1).collect();
+    let mut late: HashSet<Op> = HashSet::from([mma.of, mma.end()]);
+    for op in &after {
+        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
+        if !is_movable(kernel, *op) || makers.any(|op| late.contains(&op)) {
+            late.insert(*op);
+        }
+    }
+    let mut needed: HashSet<Op> = HashSet::new();
+    for op in after.iter().rev().filter(|op| !late.contains(op)) {
+        let through_shared = conversion_of(kernel, *op) == Some(Conversion::Shared);
+        let users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+        if through_shared || users.into_iter().any(|user| needed.contains(&user)) {
+            needed.insert(*op);
+        }
+    }
+    after.into_iter().filter(|op| needed.contains(op)).collect()
+}

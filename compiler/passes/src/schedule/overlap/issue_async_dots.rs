@@ -1,0 +1,150 @@
+//! Keeps the dots of an iteration in flight while other operations of it are executed, if a loop has several dots that
+//! do not all depend on each other.
+//!
+//! ```text
+//! %s = mma %k, %q                      %s = mma_async %k, %q
+//! %p = .. %s ..                        %d = mma_async %v, %o         needs nothing of %s, so it begins at once
+//! %a = mma %p, %o, %a           →      mma_wait %s {pending = 1}
+//! %d = mma %v, %o                      %p = .. %s ..
+//! %e = .. %p .. %d ..                  %a = mma_async %p, %o, %a
+//! %b = mma %e, %q, %b                  mma_wait %d {pending = 1}
+//!                                      %e = .. %p .. %d ..
+//!                                      %b = mma_async %e, %q, %b
+//!                                      mma_wait %a, %b {pending = 0}
+//! ```
+//!
+//! This is the case in attention backward. The loop is in a partition (`specialize_warps`), so that other warps load
+//! the operands; slots are freed when the last dot of the iteration is complete. Dots that `pipeline_chained_dots` has
+//! changed are left alone.
+
+use std::collections::HashSet;
+
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value};
+
+use super::pipeline_chained_dots::is_view;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "issue-async-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+    let Some(division) = kernel.specialization() else { return Ok(()) };
+    for partition in kernel.op(division).blocks.clone() {
+        for of in rtc_ir::walk_block(kernel, partition) {
+            let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
+            let body = kernel.op(of).blocks[0];
+            let Some(mmas) = mmas(kernel, body) else { continue };
+            let early = independent(kernel, body, &mmas);
+            if early.is_empty() {
+                continue;
+            }
+            hoist(kernel, mmas[0], &early);
+            begin(kernel, body, &mmas)?;
+        }
+    }
+    Ok(())
+}
+
+/// The dots of a loop's body, if there are several and nothing else in it works on operands in shared memory.
+pub(crate) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
+    let all = rtc_ir::walk_block(kernel, body);
+    let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {});
+    let mmas: Vec<Op> = kernel.ops(body).filter(is_dot).collect();
+    let alone = all.iter().all(|op| match kernel.kind(*op) {
+        OpKind::Mma {} => mmas.contains(op),
+        OpKind::MmaAsync {} | OpKind::MmaWait { .. } | OpKind::LocalStore {} => false,
+        // The assembler lets no dot be in flight at a call.
+        OpKind::Print { .. } | OpKind::Assertion { .. } => false,
+        _ => true,
+    });
+    let wide = |op: &Op| kernel.value_type(kernel.result(*op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
+    (alone && mmas.len() > 1 && mmas.iter().all(wide)).then_some(mmas)
+}
+
+/// The dots after the first that are independent of the dots before them in the iteration, each with the operations
+/// that have to move before it.
+fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
+    let after_first: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mmas[0]).skip(1).collect();
+    let mut early = Vec::new();
+    for mma in &mmas[1..] {
+        let before: Vec<Op> = after_first.iter().copied().take_while(|op| op != mma).collect();
+        let mut needed: HashSet<Op> = HashSet::from([*mma]);
+        for op in before.iter().rev() {
+            let users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+            if users.into_iter().any(|user| needed.contains(&user)) {
+                needed.insert(*op);
+            }
+        }
+        let waits = before.iter().filter(|op| matches!(kernel.kind(**op), OpKind::BarrierWait {}));
+        needed.extend(waits);
+        let movable = |op: &Op| {
+            let kind = kernel.kind(*op);
+            let pure = kind.spec().traits.has(Traits::PURE) && kernel.op(*op).blocks.is_empty();
+            op == mma || pure || is_view(kernel, *op) || matches!(kind, OpKind::BarrierWait {})
+        };
+        // The accumulators of the first dot are not there yet.
+        let first = kernel.result(mmas[0], 0);
+        let waits_for_first = needed.iter().any(|op| kernel.op(*op).operands.contains(&first));
+        if !waits_for_first && needed.iter().all(movable) {
+            early.push(after_first.iter().copied().filter(|op| needed.contains(op)).collect());
+        }
+    }
+    early
+}
+
+/// Moves these operations right behind the first dot, in order.
+fn hoist(kernel: &mut Kernel, first: Op, early: &[Vec<Op>]) {
+    let mut at = first;
+    let mut moved = HashSet::new();
+    for op in early.iter().flatten() {
+        if moved.insert(*op) {
+            kernel.move_op(*op, Position::After(at));
+            at = *op;
+        }
+    }
+}
+
+/// Begins the dots without waiting for them, and waits for each before its accumulators are used.
+fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError> {
+    let mut under_way: Vec<Op> = Vec::new();
+    let mut frees = Vec::new();
+    for op in kernel.ops(body).collect::<Vec<_>>() {
+        if let OpKind::BarrierArrive { .. } = kernel.kind(op)
+            && !under_way.is_empty()
+        {
+            frees.push(op);
+        }
+        let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+        let used: Vec<Value> = [op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()).collect();
+        let is_used = |mma: &Op| used.contains(&kernel.result(*mma, 0));
+        if let Some(last) = under_way.iter().rposition(is_used) {
+            let pending = (under_way.len() - 1 - last) as u32;
+            let complete: Vec<Op> = under_way.drain(..=last).collect();
+            wait(kernel, op, &complete, pending)?;
+        }
+        if mmas.contains(&op) {
+            *kernel.kind_mut(op) = OpKind::MmaAsync {};
+            under_way.push(op);
+        }
+    }
+    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
+    if !under_way.is_empty() {
+        wait(kernel, end, &under_way, 0)?;
+    }
+    for free in frees {
+        kernel.move_op(free, Position::Before(end));
+    }
+    Ok(())
+}
+
+/// Waits for these dots, except for `pending` later ones, and replaces later uses of their accumulators.
+fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op], pending: u32) -> Result<(), PassError> {
+    let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
+    let types: Vec<_> = accs.iter().map(|acc| kernel.value_type(*acc)).collect();
+    let kind = OpKind::MmaWait { pending };
+    let wait = Builder::before(kernel, before).build(kind, &[], &[], &accs, &[], &types)?;
+    for (number, acc) in accs.into_iter().enumerate() {
+        kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
+    }
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! Overlap of dots in flight with other work.
+
+pub mod hide_conversions;
+pub mod hide_reductions;
+pub mod issue_async_dots;
+pub mod pipeline_chained_dots;

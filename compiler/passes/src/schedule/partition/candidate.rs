@@ -1,0 +1,311 @@
+//! The part of a kernel that `specialize_warps` can partition: its loops with dots, their copies, and the stores of
+//! results.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::analysis::Ranges;
+use rtc_ir::effects::{EffectKind as Kind, Space};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
+
+use super::producer_loop::ProducerLoop;
+use super::resident_operands::{self, ResidentOperand};
+use super::row_vectors::{self, Row};
+use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
+use crate::access::box_analysis::{BoxAccess, BoxAnalysis, Reason};
+use crate::access::clamped_rows;
+use crate::access::dead_lanes;
+use crate::schedule::operands::stage_operands::{self, Boxes};
+use crate::schedule::pipeline::stages::copies;
+use crate::schedule::tma::buffer_boxes;
+use crate::schedule::tma::tma_reductions;
+use crate::{PassContext, PassError};
+
+/// The refusal of loops without copies.
+pub(crate) const NO_COPIES: Reason = "no loop copies operands of a dot to shared memory";
+
+/// A kernel whose warps can be divided.
+pub(crate) struct Candidate {
+    /// Its loops with dots, in program order.
+    pub loops: Vec<ProducerLoop>,
+    /// The type of a slot of each ring: the first copies of all loops share a ring, the second ones, and so on.
+    pub rings: Vec<SharedType>,
+    /// Operands that loops read since before them.
+    pub before: Vec<ResidentOperand>,
+    /// The same for rows, which have a group of barriers of their own.
+    pub row_rings: Vec<SharedType>,
+    /// Stores, and atomic operations like them, that can be copies.
+    pub stores: Vec<(Op, BoxAccess)>,
+    /// The memory that the kernel writes.
+    pub written: HashSet<Memory>,
+    /// Remainders that replace clamped rows, which must be dead in the end.
+    pub clamps: Vec<Op>,
+}
+
+impl Candidate {
+    /// The candidate in a kernel, and the kernel with copies instead of loads; or the refusal.
+    pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Reason>, PassError> {
+        let mut staged = kernel.clone();
+        let clamps = clamped_rows::as_remainders(&mut staged)?;
+        let Loads { accesses, rows, before } = match accesses(&staged) {
+            Ok(loads) => loads,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
+        let by_pointer = |(load, access): (&Op, &BoxAccess)| (staged.operand(*load, 0), access.clone());
+        let by_pointer = accesses.iter().map(by_pointer).collect();
+        stage_operands::stage(&mut staged, cx, Some(&inner))?;
+        let all = rtc_ir::walk(&staged);
+        let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(&staged, *op)).collect();
+        let written = match written(&staged, &loops, &all) {
+            Ok(written) => written,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let before = resident_operands::stored(&staged, &before, &loops, &written);
+        let mut with_rows = Vec::new();
+        for of in loops {
+            with_rows.push((of, row_vectors::stage(&mut staged, of, &rows, &written)?));
+        }
+        let found = Candidate::in_staged(&staged, &by_pointer, with_rows, written);
+        Ok(found.map(|found| (staged, Candidate { clamps, before, ..found })))
+    }
+
+    fn in_staged(
+        kernel: &Kernel,
+        accesses: &HashMap<Value, BoxAccess>,
+        loops: Vec<(Op, Vec<row_vectors::StagedRow>)>,
+        written: HashSet<Memory>,
+    ) -> Result<Candidate, Reason> {
+        let all = rtc_ir::walk(kernel);
+        let ranges = Ranges::new(kernel);
+        let mut known = BoxAnalysis::new(kernel, &ranges);
+        let (producer, rings, before, row_rings, stores, clamps) = Default::default();
+        let mut found = Candidate { loops: producer, rings, before, row_rings, stores, written, clamps };
+        for (of, rows) in loops {
+            let path = path(kernel, of).ok_or("the loop is nested in an operation other than a loop or branch")?;
+            let mut producer = ProducerLoop { of, path, copies: Vec::new(), groups: Vec::new(), rows };
+            for copy in copies(kernel, of) {
+                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not a box of a tensor")?;
+                if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
+                    return Err("the kernel writes memory that the loop reads");
+                }
+                if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
+                    return Err("an operand's shared-memory layout is not one that TMA writes");
+                }
+                check_wraps(&mut known, kernel.operand(copy, 1), access)?;
+                producer.copies.push((copy, access.clone()));
+            }
+            producer.check_body(kernel)?;
+            producer.find_groups(kernel)?;
+            found.loops.push(producer);
+        }
+        found.find_rings(kernel)?;
+        for op in all {
+            let access = match kernel.kind(op) {
+                OpKind::Store { .. } if is_exchanged(kernel, op) => known.stored(op),
+                OpKind::AtomicRmw { .. } => tma_reductions::access(&mut known, op),
+                _ => continue,
+            };
+            found.stores.extend(access.ok().map(|access| (op, access)));
+        }
+        Ok(found)
+    }
+
+    /// Whether dots alternate with other work, as in attention.
+    pub fn has_work_between(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.mmas(kernel).len() > 1)
+    }
+
+    /// The rings that all loops share.
+    fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+        if self.loops.is_empty() {
+            return Err(NO_COPIES);
+        }
+        if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
+            return Err("one of several loops is nested in another loop or in a branch");
+        }
+        let makes = |of: &ProducerLoop| of.copies.iter().any(|(_, access)| access.is_made);
+        if self.loops.len() > 1 && self.loops.iter().any(makes) {
+            return Err("there are several loops, and their tensor maps are made in the kernel");
+        }
+        for of in &self.loops {
+            for (number, (copy, _)) in of.copies.iter().enumerate() {
+                serve(kernel, &mut self.rings, number, kernel.operand(*copy, 1))?;
+            }
+            for (number, (buffer, _)) in of.rows.iter().enumerate() {
+                serve(kernel, &mut self.row_rings, number, *buffer)?;
+            }
+        }
+        // Slots and phases are counted through all loops, so each loop has to go on with the barriers of all groups.
+        if self.loops.iter().any(|of| of.groups != self.loops[0].groups) {
+            self.loops.iter_mut().flat_map(|of| &mut of.groups).for_each(|group| *group = 0);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a ring also fit a buffer.
+fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Reason> {
+    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no shared-memory buffer of its own")?;
+    match rings.get_mut(number) {
+        None => rings.push(ty),
+        Some(ring) if ring.elem != ty.elem => {
+            return Err("loops copy operands of different types to the same ring");
+        }
+        Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+/// Loads that others can do.
+struct Loads {
+    /// Loads of boxes, in loops.
+    accesses: HashMap<Op, BoxAccess>,
+    /// Loads of row vectors.
+    rows: HashMap<Op, Row>,
+    /// Loads of boxes, before the loops.
+    before: HashMap<Op, BoxAccess>,
+}
+
+/// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
+fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
+    let mmas = |of: &Op| {
+        let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
+        all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
+    };
+    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
+    if loops.is_empty() {
+        return Err("no loop has a `wgmma` dot");
+    }
+    if kernel.persistent.is_some() || kernel.specialization().is_some() {
+        return Err("the kernel is warp-specialized already");
+    }
+    // Blocks of a cluster without work are left out; only inline assembly could use them.
+    let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
+    if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
+        return Err("inline assembly in a kernel with `num_ctas` > 1");
+    }
+    if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
+        return Err("`maxnreg` is set, or `num_warps` is less than 4");
+    }
+    let ranges = Ranges::new(kernel);
+    let mut known = BoxAnalysis::new(kernel, &ranges);
+    let mut out = HashMap::new();
+    let mut pointers = HashSet::new();
+    let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
+    for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
+        out.insert(load, known.load(load)?);
+        if !pointers.insert(kernel.operand(load, 0)) {
+            return Err("two loads use the same pointers");
+        }
+    }
+    let rows = row_vectors::find(&mut known, &loops);
+    let before = resident_operands::find(&mut known, &loops);
+    Ok(Loads { accesses: out, rows, before })
+}
+
+/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
+fn is_operand(kernel: &Kernel, value: Value) -> bool {
+    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
+        OpKind::Dot { .. } => true,
+        kind => {
+            let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
+            hands_on && is_operand(kernel, kernel.result(user, 0))
+        }
+    })
+}
+
+fn is_staged(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
+}
+
+/// The operations around a loop and itself, from the outside in.
+fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
+    let mut path = vec![of];
+    while let Some(around) = kernel.op(path[0]).parent.and_then(|block| kernel.block(block).parent) {
+        matches!(kernel.kind(around), OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {})
+            .then_some(())?;
+        path.insert(0, around);
+    }
+    Some(path)
+}
+
+/// The memory that a kernel writes, if it has no side effects whose time or order is observable.
+fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Reason> {
+    let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
+    let mut written = HashSet::new();
+    for op in all {
+        match kernel.kind(*op) {
+            OpKind::Store { .. } => {
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
+            }
+            // Programs run in any order anyway, and the old value is not used.
+            OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
+            }
+            OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
+            OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
+            OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
+            OpKind::FenceAsync {} => {}
+            OpKind::Barrier {} if in_loop(*op) => {}
+            kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
+            _ => {
+                let tells = |space: Space, access: Kind| match space {
+                    Space::Outside | Space::Barrier => true,
+                    Space::Global => access != Kind::Read,
+                    Space::Shared => false,
+                };
+                if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
+                    return Err("the kernel has observable side effects whose order matters");
+                }
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Whether a store writes a tile that was converted to another layout for it.
+fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
+    let value = kernel.operand(store, 1);
+    kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
+}
+
+/// Checks that rows which a copy fills with zeros, where the source wraps around, never reach a result.
+fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Reason> {
+    let kernel = known.kernel;
+    for (number, axis) in access.axes.iter().enumerate() {
+        let Some(modulus) = &axis.modulus else { continue };
+        let mut work = vec![(buffer, number)];
+        while let Some((place, number)) = work.pop() {
+            for user in kernel.users(place) {
+                let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
+                let seen = match (kernel.kind(user), side) {
+                    (OpKind::CopyAsync { .. }, _) => false,
+                    (OpKind::SharedTrans { order }, _) => {
+                        let to = order.iter().position(|from| *from as usize == number);
+                        work.extend(to.map(|to| (kernel.result(user, 0), to)));
+                        to.is_none()
+                    }
+                    (OpKind::LocalLoad {}, _) => {
+                        work.push((kernel.result(user, 0), number));
+                        false
+                    }
+                    (kind, _) if kind.is_unary() => {
+                        work.push((kernel.result(user, 0), number));
+                        false
+                    }
+                    // Rows of the left operand are rows of the sum, columns of the right one its columns.
+                    (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
+                        let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
+                        twice || !dead_lanes::are_dead(known, kernel.result(user, 0), number, &axis.index, modulus)
+                    }
+                    _ => true,
+                };
+                if seen {
+                    return Err("rows taken modulo a size are not masked off when results are stored");
+                }
+            }
+        }
+    }
+    Ok(())
+}

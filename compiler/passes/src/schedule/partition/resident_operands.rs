@@ -1,0 +1,166 @@
+//! Operands A that dots of loops read from shared memory for a whole program, such as the rows of Q in attention: the
+//! producer loads them for the next program while this one is computed.
+//!
+//! ```text
+//! %q = load %p                producer:   wait(empty, phase ^ 1); expect(full, bytes); copies into %b
+//! local_store %q, %b     →    consumer:   wait(full, phase)
+//! for_range .. { mma %b, .. }             for_range .. { mma %b, .. }; arrive(empty) by each warp
+//! ```
+//!
+//! The phase flips with each program. Only if there is a single such operand: several would take shared memory from the
+//! rings, and their barriers registers. With one loop only if threads would load less than 16 bytes at once, as through
+//! descriptors whose rows may end anywhere: wide loads cost less than waiting until the buffer is free (full attention
+//! with heads of 128: 2 to 8 % slower so). With several loops, as in causal attention, it is always done: 3 % faster.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::{Block, Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value};
+
+use super::rings::{SlotBarriers, bytes_of, fill};
+use crate::PassError;
+use crate::access::addresses::Memory;
+use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::pass::missing;
+use crate::schedule::tma::buffer_boxes::boxes_of;
+use crate::schedule::tma::coordinates::Names;
+use crate::schedule::tma::tensor_maps::CopyMap;
+
+/// The bytes that a thread loads at once at best.
+const WIDE: u32 = 16;
+
+/// An operand that is stored before the loops.
+pub(crate) struct ResidentOperand {
+    /// The store.
+    store: Op,
+    /// The buffer.
+    pub buffer: Value,
+    /// The access that fills it.
+    pub access: BoxAccess,
+}
+
+/// The loads outside of these loops that give left operands of their dots, where they are of boxes.
+pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, BoxAccess> {
+    let kernel = known.kernel;
+    let inside: HashSet<Op> =
+        loops.iter().flat_map(|of| rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0])).collect();
+    let mut found = HashMap::new();
+    for op in &inside {
+        let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(*op) else { continue };
+        let Some(load) = loaded(kernel, kernel.operand(*op, 0), loops).filter(|load| !inside.contains(load)) else {
+            continue;
+        };
+        if let Some(access) = known.load(load).ok().filter(|access| !access.is_made) {
+            found.insert(load, access);
+        }
+    }
+    found
+}
+
+/// The load of a tile, perhaps behind a change of layout or a transposition, unless threads do it better.
+fn loaded(kernel: &Kernel, mut value: Value, loops: &[Op]) -> Option<Op> {
+    loop {
+        let op = kernel.def_op(value)?;
+        match kernel.kind(op) {
+            OpKind::Load { volatile: false, vector, .. } => {
+                let bytes = kernel.value_type(value).elem()?.bytes();
+                return (loops.len() > 1 || vector.unwrap_or(1) * bytes < WIDE).then_some(op);
+            }
+            OpKind::ConvertLayout {} | OpKind::Trans { .. } => value = kernel.operand(op, 0),
+            _ => return None,
+        }
+    }
+}
+
+/// Those of the loads that are stored to shared memory for dots outside of the loops, in program order.
+pub(crate) fn stored(
+    kernel: &Kernel,
+    loads: &HashMap<Op, BoxAccess>,
+    loops: &[Op],
+    written: &HashSet<Memory>,
+) -> Vec<ResidentOperand> {
+    let body = kernel.body();
+    let beside = loops.iter().all(|of| kernel.op(*of).parent == Some(body));
+    let mut found = Vec::new();
+    for store in kernel.ops(body).filter(|op| beside && matches!(kernel.kind(*op), OpKind::LocalStore {})) {
+        let (value, buffer) = (kernel.operand(store, 0), kernel.operand(store, 1));
+        let Some(access) = loaded(kernel, value, loops).and_then(|load| loads.get(&load)) else { continue };
+        let straight = kernel.def_op(value).is_some_and(|op| !matches!(kernel.kind(op), OpKind::Trans { .. }));
+        let first = loops.iter().all(|of| kernel.is_before(store, *of));
+        let once =
+            kernel.users(buffer).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::LocalStore {})).count()
+                == 1;
+        let fits = access.axes.iter().all(|axis| axis.modulus.is_none()) && boxes_of(kernel, buffer, access).is_some();
+        if straight && first && once && fits && !written.contains(&Memory::Of(access.base)) {
+            found.push(ResidentOperand { store, buffer, access: access.clone() });
+        }
+    }
+    if found.len() > 1 { Vec::new() } else { found }
+}
+
+/// An operand on its way into the partitions.
+pub(crate) struct ResidentCopy<'b> {
+    before: &'b ResidentOperand,
+    map: &'b CopyMap,
+    barriers: SlotBarriers,
+}
+
+impl<'b> ResidentCopy<'b> {
+    /// Puts the buffer and its barriers before `at`, where both partitions see them.
+    pub fn share(
+        kernel: &mut Kernel,
+        at: Op,
+        before: &'b ResidentOperand,
+        map: &'b CopyMap,
+        warps: u32,
+    ) -> Result<ResidentCopy<'b>, PassError> {
+        let made = kernel.def_op(before.buffer).ok_or_else(|| missing("a buffer"))?;
+        kernel.move_op(made, Position::Before(at));
+        let mut builder = Builder::before(kernel, at);
+        let barriers = SlotBarriers { full: builder.barriers(1, 1)?, empty: builder.barriers(1, warps)? };
+        Ok(ResidentCopy { before, map, barriers })
+    }
+
+    /// The copies of the producer, before its first loop `at`.
+    pub fn producer(&self, kernel: &mut Kernel, at: Op, names: &Names<'_>, phase: Value) -> Result<(), PassError> {
+        let [full, empty] = self.slots(kernel, at)?;
+        let mut builder = Builder::before(kernel, at);
+        let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+        let last = builder.xori(phase, one)?;
+        builder.barrier_wait(empty, last)?;
+        builder.barrier()?;
+        builder.barrier_expect(full, bytes_of(self.map))?;
+        fill(kernel, at, names, (&self.before.access, self.map), self.before.buffer, full)
+    }
+
+    /// The consumer's replacement of the store, and its arrival after the last loop.
+    pub fn consumer(&self, kernel: &mut Kernel, last: Op, phase: Value) -> Result<(), PassError> {
+        let store = self.before.store;
+        let [full, empty] = self.slots(kernel, store)?;
+        Builder::before(kernel, store).barrier_wait(full, phase)?;
+        if let Some(fence) = kernel.next_op(store).filter(|op| matches!(kernel.kind(*op), OpKind::FenceAsync {})) {
+            kernel.erase(fence);
+        }
+        kernel.erase(store);
+        Builder::after(kernel, last).barrier_arrive(empty)?;
+        Ok(())
+    }
+
+    fn slots(&self, kernel: &mut Kernel, at: Op) -> Result<[Value; 2], PassError> {
+        let mut builder = Builder::before(kernel, at);
+        let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        Ok([builder.slot(self.barriers.full, zero)?, builder.slot(self.barriers.empty, zero)?])
+    }
+}
+
+/// Carries a phase, which flips with each program, through the loop over programs.
+pub(crate) fn phase(kernel: &mut Kernel, programs: Op, zero: Value) -> Result<Value, PassError> {
+    let body: Block = kernel.op(programs).blocks[0];
+    let (phase, _) = kernel.carry(programs, zero).ok_or_else(|| missing("a loop"))?;
+    kernel.name_value(phase, "turn");
+    let end = kernel.terminator(body).ok_or_else(|| missing("an end"))?;
+    let mut builder = Builder::before(kernel, end);
+    let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+    let turned = builder.xori(phase, one)?;
+    kernel.set_operand(end, kernel.op(end).operands.len() - 1, turned);
+    Ok(phase)
+}

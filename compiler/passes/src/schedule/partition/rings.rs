@@ -1,0 +1,378 @@
+//! The loops of producer and consumer, with the rings and barriers through which they communicate. Slot and phase are
+//! carried through all loops; the phase bit flips when the slot wraps around.
+//!
+//! ```text
+//! full, empty: a barrier for each slot
+//! producer:   wait(empty[slot], phase ^ 1); barrier; expect(full[slot], bytes); copies into the slot; next slot
+//! consumer:   wait(full[slot], phase); dots; arrive(empty[slot]) by each warp; next slot
+//! ```
+
+use rtc_ir::{
+    Builder, Elem, Kernel, Literal, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
+    place_bytes, regions,
+};
+
+use super::branch::branch;
+use super::config::PartitionConfig;
+use super::loop_carried::{self, Level, PathStep};
+use super::producer_loop::ProducerLoop;
+use crate::PassError;
+use crate::access::box_analysis::BoxAccess;
+use crate::pass::missing;
+use crate::schedule::tma::coordinates::Names;
+use crate::schedule::tma::kernel_tensor_maps;
+use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes};
+
+/// The buffers and barriers that both partitions use.
+pub(crate) struct Shared<'f> {
+    /// The numbers of the new form.
+    pub form: &'f PartitionConfig,
+    /// One pair for each group of copies, and a last one for row vectors if there are any.
+    pub barriers: Vec<SlotBarriers>,
+    /// The number of groups of copies.
+    pub groups: usize,
+    /// In the order of the copies in a loop; a loop that copies less uses the first ones.
+    pub rings: Vec<Value>,
+    /// The same for rows.
+    pub row_rings: Vec<Value>,
+    /// The numbers of programs.
+    pub grid: [Value; 3],
+}
+
+/// The barriers that say that slots are full, and that they are empty.
+pub(crate) struct SlotBarriers {
+    /// Full.
+    pub full: Value,
+    /// Empty.
+    pub empty: Value,
+}
+
+/// Where a partition is in the ring, in the innermost loop.
+struct PipelineState {
+    slot: Value,
+    phase: Value,
+    /// The end of the loop.
+    end: Op,
+    /// The way from the loop over programs into the loop.
+    steps: Vec<PathStep>,
+    /// The slot and the phase in each block on the way, that of the loop over programs first.
+    levels: Vec<[Level; 2]>,
+}
+
+impl Shared<'_> {
+    /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`,
+    /// after those that they are carried through already.
+    fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<PipelineState, PassError> {
+        let body = kernel.op(programs).blocks[0];
+        let inside = path.last().and_then(|of| kernel.first_op(kernel.op(*of).blocks[0]));
+        let steps =
+            inside.and_then(|inside| loop_carried::path_to(kernel, path, inside)).ok_or_else(|| missing("a way"))?;
+        let mut through = |at: usize, name| {
+            let outer = Level::known(kernel, body, at)?;
+            let (levels, result) = loop_carried::carry(kernel, &steps, outer.value, Some(name))?;
+            outer.set(kernel, result);
+            Ok::<_, PassError>(std::iter::once(outer).chain(levels))
+        };
+        let levels: Vec<[Level; 2]> =
+            through(0, "slot")?.zip(through(1, "phase")?).map(|(slot, phase)| [slot, phase]).collect();
+        let [slot, phase] = levels[levels.len() - 1];
+        Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
+    }
+
+    /// A slot of a ring, as a buffer like `single`.
+    fn place(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        ring: Value,
+        slot: Value,
+        single: Value,
+    ) -> Result<Value, PassError> {
+        let ty = kernel.value_type(single);
+        let mut builder = Builder::before(kernel, before);
+        let place = builder.slot(ring, slot)?;
+        match ty.as_shared() {
+            Some(ty) if kernel.value_type(place) != Type::Shared(ty) => {
+                Ok(Builder::before(kernel, before).shared_view_as(place, ty)?)
+            }
+            _ => Ok(place),
+        }
+    }
+
+    /// Goes on to the next slot at the end of the loop.
+    fn advance(&self, kernel: &mut Kernel, state: &PipelineState) -> Result<(), PassError> {
+        let mut builder = Builder::before(kernel, state.end);
+        let ty = Type::Scalar(Elem::I32);
+        let [zero, one, slots] = [0, 1, i64::from(self.form.slots)].map(|n| builder.constant_of(Literal::Int(n), ty));
+        let (zero, one, slots) = (zero?, one?, slots?);
+        let next = builder.addi(state.slot, one)?;
+        let wraps = builder.cmpi(next, slots, Predicate::Eq)?;
+        let slot = builder.select(wraps, zero, next)?;
+        let turned = builder.xori(state.phase, one)?;
+        let phase = builder.select(wraps, turned, state.phase)?;
+        let [at_slot, at_phase] = state.levels[state.levels.len() - 1];
+        at_slot.set(kernel, slot);
+        at_phase.set(kernel, phase);
+        Ok(())
+    }
+
+    /// A loop of the producer: `map` maps values of the program to their clones.
+    pub fn producer(
+        &self,
+        kernel: &mut Kernel,
+        of: &ProducerLoop,
+        map: &ValueMap,
+        maps: &[CopyMap],
+        programs: Op,
+        pids: [Value; 3],
+    ) -> Result<(), PassError> {
+        // The copy of an operation with a block is the one around the copy of an operation in it.
+        let mut path = Vec::new();
+        let inner = kernel.op(of.of).blocks[0];
+        let index = map.get(&kernel.block(inner).args[0]).ok_or_else(|| missing("an index"))?;
+        let ValueDef::Arg(mut block, _) = kernel.value(*index).def else { return Err(missing("an index")) };
+        while let Some(op) = kernel.block(block).parent.filter(|op| *op != programs) {
+            path.insert(0, op);
+            block = kernel.op(op).parent.ok_or_else(|| missing("a block"))?;
+        }
+        let state = self.carry(kernel, programs, &path)?;
+        let names = Names { pids, grid: self.grid, map: Some(map) };
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
+            let mut bytes = members.iter().map(|number| bytes_of(&maps[*number])).sum();
+            let rows = if group == self.groups { &of.rows[..] } else { &[] };
+            bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
+            let mut builder = Builder::before(kernel, state.end);
+            let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+            let full = builder.slot(barriers.full, state.slot)?;
+            let empty = builder.slot(barriers.empty, state.slot)?;
+            let before = builder.xori(state.phase, one)?;
+            builder.barrier_wait(empty, before)?;
+            // A warp that came later than the next time the slot is freed would wait for the time after that.
+            builder.barrier()?;
+            builder.barrier_expect(full, bytes)?;
+            for (number, (buffer, row)) in rows.iter().enumerate() {
+                let place = self.place(kernel, state.end, self.row_rings[number], state.slot, *buffer)?;
+                let at = names.sum_in(kernel, state.end, &row.at, Elem::I64)?;
+                let mut builder = Builder::before(kernel, state.end);
+                let pointer = builder.addptr(row.base, at)?;
+                builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
+            }
+            for number in members {
+                let (copy, access) = &of.copies[number];
+                let place = self.place(kernel, state.end, self.rings[number], state.slot, kernel.operand(*copy, 1))?;
+                fill(kernel, state.end, &names, (access, &maps[number]), place, full)?;
+            }
+        }
+        self.make_maps(kernel, &state, &names, maps, programs)?;
+        self.advance(kernel, &state)?;
+        no_slots(kernel, path[path.len() - 1]);
+        Ok(())
+    }
+
+    /// Makes maps in two slots in turn, after the last of their values. Before a map overwrites one that copies in
+    /// flight may use, waits until all slots are full, unless all have been filled since.
+    fn make_maps(
+        &self,
+        kernel: &mut Kernel,
+        state: &PipelineState,
+        names: &Names<'_>,
+        maps: &[CopyMap],
+        programs: Op,
+    ) -> Result<(), PassError> {
+        let all = maps.iter().flat_map(|(map, other, _)| std::iter::once(*map).chain(other.map(|(_, map)| map)));
+        let makers: Vec<Op> = all.filter_map(|map| kernel_tensor_maps::maker(kernel, names.of(map))).collect();
+        for (number, [slot, phase]) in state.levels.iter().enumerate() {
+            let here: Vec<Op> = kernel.ops(slot.block).filter(|op| makers.contains(op)).collect();
+            let Some((last, others)) = here.split_last() else { continue };
+            for maker in others {
+                kernel.move_op(*maker, Position::Before(*last));
+            }
+            let first = *others.first().unwrap_or(last);
+            let body = kernel.op(programs).blocks[0];
+            let outer: Vec<PathStep> =
+                [(programs, body)].into_iter().chain(state.steps[..number].iter().copied()).collect();
+            let ty = Type::Scalar(Elem::I32);
+            let number_before = |kernel: &mut Kernel, before: Op, number: u32| {
+                Builder::before(kernel, before).constant_of(Literal::Int(number.into()), ty)
+            };
+            let none = number_before(kernel, programs, 0)?;
+            let at = last_of(loop_carried::carry(kernel, &outer, none, Some("turn"))?)?;
+            let one = number_before(kernel, first, 1)?;
+            // All are begun before one is waited for.
+            let after = kernel.next_op(*last).ok_or_else(|| missing("an end"))?;
+            for maker in &here {
+                kernel.set_optional(*maker, 1, at.value);
+                kernel_tensor_maps::begin(kernel, *maker);
+                let map = kernel.result(*maker, 0);
+                kernel_tensor_maps::await_map(kernel, after, map)?;
+            }
+            let next = Builder::before(kernel, at.end).xori(at.value, one)?;
+            at.set(kernel, next);
+
+            // How many slots were filled since maps were made.
+            let slots = number_before(kernel, programs, self.form.slots)?;
+            let filled = last_of(loop_carried::carry(kernel, &outer, slots, Some("filled"))?)?;
+            let inner = &state.steps[number..];
+            let [(enters, _), ..] = inner else { return Err(missing("a loop")) };
+            let none = number_before(kernel, *enters, 0)?;
+            let (levels, since) = loop_carried::carry(kernel, inner, none, Some("filled"))?;
+            filled.set(kernel, since);
+            let fill = last_of((levels, since))?;
+            let mut builder = Builder::before(kernel, fill.end);
+            let one = builder.constant_of(Literal::Int(1), ty)?;
+            let more = builder.addi(fill.value, one)?;
+            fill.set(kernel, more);
+
+            let slots = number_before(kernel, first, self.form.slots)?;
+            let few = Builder::before(kernel, first).cmpi(filled.value, slots, Predicate::Lt)?;
+            let waits = branch(kernel, first, few)?;
+            self.drain(kernel, waits, [slot.value, phase.value])?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all slots are full: no copy is in flight then.
+    fn drain(&self, kernel: &mut Kernel, end: Op, [slot, phase]: [Value; 2]) -> Result<(), PassError> {
+        let mut builder = Builder::before(kernel, end);
+        let ty = Type::Scalar(Elem::I32);
+        let one = builder.constant_of(Literal::Int(1), ty)?;
+        let before = builder.xori(phase, one)?;
+        for number in 0..self.form.slots {
+            let at = builder.constant_of(Literal::Int(number.into()), ty)?;
+            let is_passed = builder.cmpi(at, slot, Predicate::Lt)?;
+            let last = builder.select(is_passed, phase, before)?;
+            for barriers in &self.barriers {
+                let full = builder.slot(barriers.full, at)?;
+                builder.barrier_wait(full, last)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop of the consumer.
+    pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
+        let body = kernel.op(of.of).blocks[0];
+        let state = self.carry(kernel, programs, &of.path)?;
+        let copied = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1));
+        let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
+        let mut after_wait = false;
+        for op in kernel.ops(body).collect::<Vec<_>>() {
+            let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
+            after_wait = matches!(kernel.kind(op), OpKind::CopyWait { .. });
+            let kind = kernel.kind(op);
+            let copies = matches!(kind, OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::Barrier {});
+            if fences || after_wait || copies {
+                kernel.erase(op);
+            }
+        }
+        let start = kernel.first_op(body).ok_or_else(|| missing("a loop"))?;
+        for (group, barriers) in self.barriers.iter().enumerate() {
+            let members = (0..singles.len()).filter(|number| of.groups.get(*number).unwrap_or(&self.groups) == &group);
+            let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
+            let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
+            let mut builder = Builder::before(kernel, start);
+            let full = builder.slot(barriers.full, state.slot)?;
+            let empty = builder.slot(barriers.empty, state.slot)?;
+            match (readers.first(), readers.last()) {
+                (Some(first), Some(last)) => {
+                    Builder::before(kernel, *first).barrier_wait(full, state.phase)?;
+                    Builder::after(kernel, *last).barrier_arrive(empty)?;
+                }
+                // The loop reads no rows, but others do.
+                _ => {
+                    let mut builder = Builder::before(kernel, state.end);
+                    builder.barrier_wait(full, state.phase)?;
+                    builder.barrier_arrive(empty)?;
+                }
+            }
+        }
+        // Views are made again of the slot.
+        let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
+        for (ring, single) in rings.zip(singles) {
+            let slot = self.place(kernel, start, *ring, state.slot, single)?;
+            kernel.replace_uses(single, slot);
+            let made = kernel.def_op(single).ok_or_else(|| missing("a buffer"))?;
+            kernel.erase(made);
+        }
+        self.advance(kernel, &state)?;
+        skip_zeros(kernel, of.of)?;
+        no_slots(kernel, of.of);
+        Ok(())
+    }
+}
+
+fn last_of((levels, _): (Vec<Level>, Value)) -> Result<Level, PassError> {
+    levels.last().copied().ok_or_else(|| missing("a loop"))
+}
+
+/// The bytes of a copy.
+pub(crate) fn bytes_of((_, _, boxes): &CopyMap) -> u32 {
+    boxes.ty.bytes() * boxes.parts.len() as u32
+}
+
+/// Copies an access to a buffer; `full` receives its bytes.
+pub(crate) fn fill(
+    kernel: &mut Kernel,
+    before: Op,
+    names: &Names<'_>,
+    (access, (map, other, boxes)): (&BoxAccess, &CopyMap),
+    mut place: Value,
+    full: Value,
+) -> Result<(), PassError> {
+    let filled = kernel.value_type(place).as_shared().ok_or_else(|| missing("a buffer"))?;
+    let at = names.place(kernel, before, access, &filled.shape)?;
+    if access.inner == 0 {
+        place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
+    }
+    let map = names.of(*map);
+    let Some((flag, with_nan)) = other else {
+        return copy_boxes(kernel, before, map, boxes, place, full, &at);
+    };
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
+    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
+        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+    }
+    Ok(())
+}
+
+/// Whether an operation, or one in its blocks, accesses one of these buffers.
+fn reads(kernel: &Kernel, op: Op, buffers: &[Op]) -> bool {
+    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+    [op].into_iter().chain(nested).any(|op| {
+        let places = kernel.effects(op).filter_map(|(_, value)| value);
+        places.filter_map(|value| kernel.allocation(value)).any(|made| buffers.contains(&made))
+    })
+}
+
+/// The loop is not pipelined by others any more.
+fn no_slots(kernel: &mut Kernel, of: Op) {
+    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(of) {
+        hints.slots = None;
+    }
+}
+
+/// Makes the first dot of a loop ignore an accumulator that starts as zeros, which then need not exist.
+fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let (index, lower) = (kernel.block(body).args[0], kernel.operand(of, 0));
+    for op in kernel.ops(body).collect::<Vec<_>>() {
+        let OpKind::Mma {} = kernel.kind(op) else { continue };
+        let acc = kernel.operand(op, 2);
+        if constant_bits(kernel, acc) == Some(0) && kernel.optional(op, 0).is_none() {
+            let never = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?;
+            kernel.set_optional(op, 0, never);
+            continue;
+        }
+        let slot = regions::slot_of(kernel, acc).filter(|slot| slot.op == of);
+        let start = slot.and_then(|slot| slot.values(kernel).next());
+        let zeros = start.is_some_and(|start| constant_bits(kernel, start) == Some(0));
+        if zeros && kernel.users(acc) == [op] {
+            let adds = Builder::before(kernel, op).cmpi(index, lower, Predicate::Ne)?;
+            kernel.set_optional(op, 0, adds);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Row vectors that a loop reads in addition to the operands of its dots, such as the one that attention backward
+//! subtracts from the columns of a block: the producer copies them, so that the consumer does not wait for memory
+//! between two dots.
+//!
+//! ```text
+//! %m = load %p : tile<64xf32, #l>   →   producer:   copy_bulk from %base + at, into a slot of a ring
+//!                                       consumer:   %m = local_load of the slot
+//! ```
+//!
+//! The elements must be contiguous, and start at a multiple of 16 bytes.
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::analysis::{Poly, Symbol};
+use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value};
+
+use crate::PassError;
+use crate::access::addresses::Memory;
+use crate::access::box_analysis::BoxAnalysis;
+
+/// The alignment of the buffers, of starts and of sizes.
+pub(crate) const ALIGN: u32 = 16;
+/// Longer rows come as they did.
+const MOST_BYTES: u32 = 4096;
+
+/// Elements that lie side by side behind an argument.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The argument.
+    pub base: Value,
+    /// The index of the first element.
+    pub at: Poly,
+}
+
+/// A row that a loop reads from a buffer.
+pub(crate) type StagedRow = (Value, Row);
+
+/// The loads of rows in the bodies of some loops.
+pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Row> {
+    let kernel = known.kernel;
+    let loads = loops.iter().flat_map(|of| kernel.ops(kernel.op(*of).blocks[0]));
+    loads.filter_map(|load| Some((load, row(known, load)?))).collect()
+}
+
+fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
+    let kernel = known.kernel;
+    let OpKind::Load { volatile: false, .. } = kernel.kind(load) else { return None };
+    if kernel.optional(load, 0).is_some() {
+        return None;
+    }
+    let (pointer, ty) = (kernel.operand(load, 0), kernel.value_type(kernel.result(load, 0)));
+    let (shape, elem) = (ty.shape()?, ty.elem()?.num()?);
+    let bytes = shape.numel() as u32 * elem.bytes();
+    (shape.rank() == 1 && elem.bits() >= 8 && bytes <= MOST_BYTES && bytes.is_multiple_of(ALIGN)).then_some(())?;
+    let address = known.affine.address(pointer, None)?;
+    let param = kernel.params.iter().find(|param| param.value == address.pointer && param.hidden.is_none())?;
+    let [axis] = &address.axes[..] else { return None };
+    (axis.stride.value() == Some(1) && axis.modulus.is_none()).then_some(())?;
+    let at = address.rest.plus(&axis.start, 1)?;
+    let is_index = |symbol: Symbol| {
+        matches!(symbol, Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_))
+    };
+    let aligned = param.divisible_by.is_multiple_of(ALIGN) && known.is_multiple(&at, elem);
+    (aligned && !at.mentions(|symbol| !is_index(symbol))).then(|| Row { base: param.value, at })
+}
+
+/// Makes the loop read those of its row vectors that the kernel does not write from buffers, which the producer fills.
+pub(crate) fn stage(
+    kernel: &mut Kernel,
+    of: Op,
+    rows: &HashMap<Op, Row>,
+    written: &HashSet<Memory>,
+) -> Result<Vec<StagedRow>, PassError> {
+    let mut staged = Vec::new();
+    for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
+        let Some(row) = rows.get(&load).filter(|row| !written.contains(&Memory::Of(row.base))) else { continue };
+        let result = kernel.result(load, 0);
+        let ty = kernel.value_type(result);
+        let (Some(shape), Some(elem)) = (ty.shape(), ty.elem()) else { continue };
+        let buffer = Builder::before(kernel, of).buffer(SharedType { elem, shape, layout: None, slots: 1 }, ALIGN)?;
+        let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
+        if let Some(name) = kernel.value(result).name.clone() {
+            kernel.name_value(loaded, &name);
+        }
+        kernel.replace_uses(result, loaded);
+        kernel.erase(load);
+        staged.push((buffer, row.clone()));
+    }
+    Ok(staged)
+}

@@ -1,0 +1,207 @@
+//! Warp specialization of a kernel with a dot in a loop: a producer warp copies tiles by TMA, consumer warps compute
+//! and store.
+//!
+//! ```text
+//! {program}             rings, barriers
+//!   for_range .. {      warp_specialize {warps = [1, 8], registers = [40, 232]}
+//!     load ..       →     for programs of the block: for_range .. { wait for a free slot; copies by TMA }
+//!     dot ..              for programs of the block: for_range .. { wait for the slot; mma; free it }; store
+//!   }
+//!   store ..
+//! ```
+//!
+//! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next
+//! program start while the results of one are stored. This reorders side effects, so it is done only if the reordering
+//! is unobservable: no atomics whose results are used, no prints, no volatile accesses, no stores to memory that is
+//! also copied from. All loads for dots of the loop must be boxes of tensors (`box_analysis.rs`), and operand B of
+//! every dot must be such a load, as staged by `stage_operands`; operand A can also be computed, in registers or before
+//! the loop. `candidate.rs` checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until
+//! shared memory suffices; if it is not applicable, the kernel is unchanged, and its loops get rings of `copy_async`
+//! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
+//! (`defer_stores.rs`).
+
+use rtc_abi::ResultStores;
+use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
+
+use super::candidate::Candidate;
+use super::config::PartitionConfig;
+use super::defer_stores;
+use super::partitions;
+use super::producer_loop::ProducerLoop;
+use crate::access::clamped_rows;
+use crate::schedule::overlap::pipeline_chained_dots;
+use crate::schedule::pipeline::stages::stages;
+use crate::schedule::register_pressure::{pressure, words};
+use crate::schedule::resources::{SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
+use crate::schedule::tma::argument_maps;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// Warps that these take of the block, for numbers of registers are changed by four warps together.
+const TAKEN_WARPS: u32 = 4;
+/// Registers of a thread that copies.
+const PRODUCER_REGISTERS: u32 = 40;
+/// The same if the consumers need all registers that they can get.
+const FEW_REGISTERS: u32 = 24;
+/// The registers of a consumer thread in addition to its accumulators.
+const OTHER_REGISTERS: u32 = 56;
+/// The same where results are held that wait to be stored.
+const HELD_REGISTERS: u32 = 24;
+/// The registers that the assembler needs in addition to the accumulators of one instruction.
+const INSTRUCTION_REGISTERS: u32 = 26;
+/// The most registers that a thread can use, as a multiple of 8.
+const MOST_REGISTERS: u32 = 240;
+/// Registers of an SM for one lane of all its warps together.
+const LANE_REGISTERS: u32 = 2048;
+/// With fewer registers at the start, addresses that are computed before the partitions begin are spilled.
+const LEAST_AT_START: u32 = 64;
+/// Blocks per SM with other work between dots.
+const MOST_BLOCKS: u32 = 3;
+/// Deeper pipelines gave no gain.
+const MOST_SLOTS: u32 = 6;
+/// With fewer slots the barriers of a ring cost more than they hide.
+pub(crate) const LEAST_SLOTS: u32 = 2;
+/// Shared memory of an SM that is not a block's: each takes so many bytes for the system.
+const SYSTEM_BYTES: u32 = 1024;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if !cx.specializes_warps() {
+        return Ok(());
+    }
+    let (staged, found) = match Candidate::of(kernel, cx)? {
+        Ok(found) => found,
+        Err(_) => return Ok(()),
+    };
+    let most = if found.has_work_between(&staged) { MOST_BLOCKS } else { 2 };
+    let Some(given) = cx.structure.warp_specialization() else { return Ok(()) };
+    let mut best: Option<(u32, Kernel)> = None;
+    for blocks in (1..=most).rev().filter(|blocks| given.blocks.is_none_or(|given| given == *blocks)) {
+        // Only less than double as many blocks can be worse than these.
+        let beaten = |(worth, _): &(u32, Kernel)| *worth >= OVERLAP * blocks;
+        if best.as_ref().is_some_and(beaten) || best.is_some() && !found.may_overlap(&staged) {
+            break;
+        }
+        for stores in ResultStores::ALL.into_iter().filter(|stores| given.stores.is_none_or(|given| given == *stores)) {
+            let asked = given.stores.is_some();
+            if stores == ResultStores::Deferred && !asked && !defer_stores::is_profitable(&staged, &found) {
+                continue;
+            }
+            let Some(form) = found.form(&staged, blocks, stores) else { continue };
+            if let Some(made) = fitting(&staged, cx, &found, form)? {
+                let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made);
+                let worth = if overlaps { OVERLAP * blocks } else { blocks };
+                if best.as_ref().is_none_or(|(other, _)| worth > *other) {
+                    best = Some((worth, made));
+                }
+                break;
+            }
+        }
+    }
+    if let Some((_, made)) = best {
+        *kernel = made;
+    }
+    Ok(())
+}
+
+/// The weight of overlapped dots against occupancy: so many blocks without overlap are as good as one with it.
+const OVERLAP: u32 = 2;
+
+impl Candidate {
+    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
+    fn may_overlap(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
+    }
+
+    /// The registers that tiles take in the loops.
+    fn pressure(&self, kernel: &Kernel) -> u32 {
+        let of_loop = |of: &ProducerLoop| {
+            let mmas = of.mmas(kernel);
+            // Operands stay in registers while their dots are in flight together with others.
+            let operands = mmas.iter().map(|mma| words(kernel, kernel.operand(*mma, 0))).max().unwrap_or(0);
+            pressure(kernel, of.of) + if mmas.len() > 2 { operands } else { 0 }
+        };
+        self.loops.iter().map(of_loop).max().unwrap_or(0)
+    }
+
+    /// How it is to be divided if `blocks` are to run on an SM at a time.
+    fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<PartitionConfig> {
+        let warps = kernel.options.num_warps;
+        let all = warps + TAKEN_WARPS;
+        let producer = if self.has_work_between(kernel) { FEW_REGISTERS } else { PRODUCER_REGISTERS };
+        let start = (LANE_REGISTERS / (all * blocks)).min(248) / 8 * 8;
+        let own = (start * all).checked_sub(producer * TAKEN_WARPS)? / warps / 8 * 8;
+        let mmas: Vec<Vec<Op>> = self.loops.iter().map(|of| of.mmas(kernel)).collect();
+        // The assembler takes the registers at the start for the limit of every instruction.
+        let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
+        (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
+        let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
+        let accs = mmas.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
+        let own = own.min(MOST_REGISTERS);
+        let suffices = if self.has_work_between(kernel) {
+            own >= self.pressure(kernel) + SCALAR_REGISTERS
+        } else {
+            own >= accs + OTHER_REGISTERS
+        };
+        (suffices || blocks == 1 && accs <= 192 && own >= accs).then_some(())?;
+        let deferred = stores == ResultStores::Deferred;
+        if deferred {
+            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
+            // results of a program wait in half as many registers as the accumulators of the next one.
+            let fits = blocks == 1 && own >= accs + accs / 2 + HELD_REGISTERS;
+            (fits && defer_stores::can_wait(kernel, self)).then_some(())?;
+        }
+        let stored = if stores == ResultStores::Direct { None } else { Some(STORED_BYTES * warps) };
+        stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;
+        let wished = self.loops.iter().map(|of| stages(kernel, of.of)).max().unwrap_or(0).max(MOST_SLOTS);
+        Some(PartitionConfig { registers: [producer, own], at_start: start, blocks, slots: wished, stored, deferred })
+    }
+}
+
+/// The accumulators of a thread that one instruction of a dot takes, in registers.
+fn instruction_registers(kernel: &Kernel, mma: Op) -> Option<u32> {
+    let form = MmaForm::of(kernel, mma).ok()?;
+    let bits = kernel.value_type(kernel.result(mma, 0)).elem()?.bits();
+    Some(form.n * bits / 64)
+}
+
+/// The kernel in that form with as many slots as fit; `None` if it has no such form.
+fn fitting(
+    kernel: &Kernel,
+    cx: &PassContext,
+    found: &Candidate,
+    mut form: PartitionConfig,
+) -> Result<Option<Kernel>, PassError> {
+    let most = match form.blocks {
+        1 => cx.target.shared_bytes_max,
+        blocks => (cx.target.shared_bytes_max + SYSTEM_BYTES) / blocks - SYSTEM_BYTES,
+    };
+    let rings = found.rings.iter().chain(&found.row_rings);
+    let slot: u64 = rings.map(|ring| place_bytes(Type::Shared(*ring))).sum();
+    form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);
+    let least = if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
+        LEAST_SLOTS + 1
+    } else {
+        LEAST_SLOTS
+    };
+    while form.slots >= least {
+        let mut made = kernel.clone();
+        partitions::partition_warps(&mut made, found, &form)?;
+        crate::tile::dce::run(&mut made, cx)?;
+        if !partitions::is_plain(&made, found) || !clamped_rows::are_gone(&made, &found.clamps) {
+            return Ok(None);
+        }
+        argument_maps::drop_addresses(&mut made);
+        // A dot that overlaps the next iteration keeps its operands in use for longer.
+        let mut overlapped = made.clone();
+        if found.may_overlap(kernel) {
+            (pipeline_chained_dots::PASS.run)(&mut overlapped, cx)?;
+        }
+        match shared_bytes(&overlapped, cx)? {
+            Some(bytes) if bytes <= most => return Ok(Some(made)),
+            _ => form.slots -= 1,
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,169 @@
+//! Decides how many slots the rings of a loop have, and by how many iterations its copies are issued ahead of time.
+//!
+//! ```text
+//! for_range .. {slots = 1} { .. }   →   for_range .. {slots = 3, ahead = 2} { .. }
+//! ```
+//!
+//! `num_stages` of the loop or of the kernel says how many slots are wished for; more than the loop has iterations are never
+//! filled, and none are made. A loop with one `wgmma` dot, whose
+//! accumulators nothing else uses, gets one more, so that a dot can be in flight while the next iteration begins; if a
+//! SM then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
+//! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
+//! fewer slots, until all fits.
+
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
+
+use super::expand_loop::{self, mma_in_flight};
+use super::register_prefetch::{has_dots, most_slots};
+use super::stages::copies;
+use crate::schedule::pipeline::stages::stages;
+use crate::schedule::resources::shared_bytes;
+use crate::work::registers;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "schedule-loop", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let loops: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(|op| slots(kernel, *op) == Some(1)).collect();
+    if loops.is_empty() {
+        return Ok(());
+    }
+    let registers = registers(kernel);
+    let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
+    for op in &loops {
+        let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
+        let mut wished = stages(kernel, *op).min(trips);
+        if !has_dots(kernel, kernel.op(*op).blocks[0]) {
+            wished = wished.min(most_slots(kernel, copies(kernel, *op).into_iter()));
+        }
+        let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
+        set_plan(kernel, *op, plan);
+        // FMAs take so long that copies arrive within an iteration: more blocks are worth more than more slots.
+        while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
+            && sums_of_threads(kernel, *op).is_some()
+            && blocks(kernel, *op, slots - 1) > blocks(kernel, *op, slots)
+        {
+            set_plan(kernel, *op, RingPlan::plain(slots - 1));
+        }
+    }
+    while !fits(kernel, cx)? {
+        let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
+        let Some(op) = most.max_by_key(|op| ring_bytes(kernel, **op)).copied() else { break };
+        let fewer = slots(kernel, op).unwrap_or(1) - 1;
+        let plan = match mma_in_flight(kernel, op) {
+            Some(_) if fewer > 2 => RingPlan { slots: fewer, ahead: fewer - 1, pending: 1 },
+            _ => RingPlan::plain(fewer),
+        };
+        set_plan(kernel, op, plan);
+    }
+    Ok(())
+}
+
+/// How a ring is used. A slot is free for copies once all threads have passed the next barrier after their dots, or the
+/// one after that if a dot is still in flight there; with fewer slots than that takes, a second barrier in the iteration
+/// says so earlier (`expand_loop.rs`).
+struct RingPlan {
+    slots: u32,
+    ahead: u32,
+    pending: u32,
+}
+
+impl RingPlan {
+    /// One barrier in an iteration, no dot in flight.
+    fn plain(slots: u32) -> RingPlan {
+        RingPlan { slots, ahead: slots - 1, pending: 0 }
+    }
+}
+
+/// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
+/// blocks an SM holds with so many slots.
+fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
+    let mma = mma_in_flight(kernel, op).is_some();
+    if wished < 2 {
+        return RingPlan::plain(wished);
+    }
+    // Each iteration has a slot of its own, so that all copies are begun before the loop.
+    if wished == trips && sums_of_threads(kernel, op).is_none() {
+        return RingPlan { slots: trips, ahead: trips, pending: u32::from(mma) };
+    }
+    if mma {
+        let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
+        return RingPlan { slots, ahead: wished - 1, pending: 1 };
+    }
+    // With a single slot no copy overlaps a dot of the same block.
+    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
+    if sums_of_threads(kernel, op).is_none() && held(wished - 1) >= least {
+        return RingPlan { slots: wished - 1, ahead: wished - 1, pending: 0 };
+    }
+    RingPlan::plain(wished)
+}
+
+/// The slots of the rings that a loop copies into; `None` if it has none of its own.
+fn slots(kernel: &Kernel, op: Op) -> Option<u32> {
+    match kernel.kind(op) {
+        OpKind::ForRange { hints: LoopHints { slots, .. }, .. } => *slots,
+        _ => None,
+    }
+}
+
+fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
+    if let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) {
+        hints.slots = Some(plan.slots);
+        hints.ahead = (plan.ahead > 0).then_some(plan.ahead);
+        hints.pending = (plan.pending > 0).then_some(plan.pending);
+    }
+}
+
+/// How many blocks an SM holds at the same time if the loop has so many slots; roughly, since the `registers` of a
+/// thread are only an estimate before code is made.
+fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
+    let threads = 32 * u64::from(kernel.group_of(op).warps);
+    let accs = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
+    let each = (u64::from(accs) + OTHER_REGISTERS).max(registers.into()).min(255);
+    let by_registers = REGISTERS / (each * threads);
+    let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
+    let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
+    by_registers.max(1).min(by_memory)
+}
+
+/// The registers of a thread for accumulators of dots in a loop that threads load from buffers, if it has such.
+fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
+    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let accs = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
+        let acc = kernel.result(op, 0);
+        let words = kernel.value_type(acc).elem().map_or(1, |elem| elem.bytes().div_ceil(4));
+        kernel.layout_of(acc).map_or(0, |layout| layout.registers() * words)
+    });
+    accs.max()
+}
+
+/// The registers of a thread for accumulators of dots by matrix instructions in a loop.
+fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
+    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
+    let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
+    mmas.filter(kinds).filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|layout| layout.registers()).sum()
+}
+
+/// Registers of an SM.
+const REGISTERS: u64 = 65536;
+/// The registers of a thread in addition to its accumulators.
+const OTHER_REGISTERS: u64 = 56;
+
+fn slots_now(kernel: &Kernel, op: Op) -> u32 {
+    slots(kernel, op).unwrap_or(1)
+}
+
+/// The bytes of the rings of a loop.
+pub(crate) fn ring_bytes(kernel: &Kernel, op: Op) -> u64 {
+    let buffers = copies(kernel, op).into_iter().map(|copy| place_bytes(kernel.value_type(kernel.operand(copy, 1))));
+    buffers.sum::<u64>() * u64::from(slots(kernel, op).unwrap_or(1))
+}
+
+/// Whether shared memory holds all that the kernel needs if the loops are expanded as decided.
+fn fits(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
+    let mut trial = kernel.clone();
+    expand_loop::run(&mut trial, cx)?;
+    (crate::tile::dce_laid::PASS.run)(&mut trial, cx)?;
+    Ok(shared_bytes(&trial, cx)?.is_some())
+}
