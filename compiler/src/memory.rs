@@ -17,12 +17,16 @@ pub(crate) struct Accesses {
     elsewhere: Option<&'static str>,
 }
 
+/// The context of the passes before an analysis of accesses.
+pub(crate) fn context(target: &'static Target) -> PassContext {
+    let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
+    PassContext { target, max_instructions, structure, overlap_launches: false }
+}
+
 /// The memory accesses of a kernel from sema or from a file.
 pub(crate) fn touched(kernel: &Kernel, target: &'static Target) -> Accesses {
-    let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
-    let cx = PassContext { target, max_instructions, structure, overlap_launches: false };
     // If a pass refuses the kernel here, it does so again in the pipeline, which reports it.
-    match rtc_passes::plain(kernel, &cx) {
+    match rtc_passes::plain(kernel, &context(target)) {
         Ok(plain) => Accesses { params: analysis::touched(&plain), elsewhere: analysis::reach(&plain).elsewhere },
         Err(_) => Accesses { params: Vec::new(), elsewhere: Some("its accesses were not analysed") },
     }

@@ -29,6 +29,9 @@ pub enum Stage {
     Ast,
     /// Tile IR as the semantic analysis leaves it.
     Tile,
+    /// The same with pointers instead of descriptors, and a comment below each load and store of a tile: the box of a
+    /// tensor that it accesses, or the reason why it is none.
+    Accesses,
     /// Tile IR after the cleanups.
     TileOpt,
     /// Tile IR with layouts.
@@ -50,6 +53,7 @@ impl Stage {
     pub const ALL: &[Stage] = &[
         Stage::Ast,
         Stage::Tile,
+        Stage::Accesses,
         Stage::TileOpt,
         Stage::Laid,
         Stage::Scheduled,
@@ -64,6 +68,7 @@ impl Stage {
         match self {
             Stage::Ast => "ast",
             Stage::Tile => "tile",
+            Stage::Accesses => "accesses",
             Stage::TileOpt => "tile-opt",
             Stage::Laid => "laid",
             Stage::Scheduled => "scheduled",
@@ -270,6 +275,7 @@ pub fn emit(
     let max_instructions = specialization.options.max_instructions;
     let until = match stage {
         Stage::Ast | Stage::Tile => return Ok(rtc_ir::text::print(&kernel)),
+        Stage::Accesses => return accesses(&kernel, target),
         Stage::TileOpt => Phase::Tile,
         Stage::Laid => Phase::Laid,
         Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
@@ -281,6 +287,13 @@ pub fn emit(
     let options =
         CodegenOptions { library: library(program, specialization), ..codegen_options(stage, max_instructions) };
     Ok(text_of(codegen(&kernel, program.sources(), target, options, observer)?))
+}
+
+/// The text of the accesses of a kernel.
+pub(crate) fn accesses(kernel: &Kernel, target: &'static Target) -> Result<String, Failure> {
+    let plain = rtc_passes::plain(kernel, &memory::context(target));
+    let kernel = plain.map_err(|error| pass_failure("the analysis of accesses", kernel, error))?;
+    Ok(rtc_passes::print_accesses(&kernel))
 }
 
 /// The part to keep for the text of a stage.

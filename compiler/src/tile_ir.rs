@@ -114,13 +114,16 @@ impl TileKernel {
         let target = stages::target(arch)?;
         let until = match stage {
             Stage::Ast => return Err(Failure::request(Code::STAGE, "tile IR has no syntax tree")),
-            Stage::Tile | Stage::TileOpt => Phase::Tile,
+            Stage::Tile | Stage::Accesses | Stage::TileOpt => Phase::Tile,
             Stage::Laid => Phase::Laid,
             Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
         };
         if until < self.kernel.phase {
             let message = format!("the kernel is in phase {:?}, past the stage `{stage}`", self.kernel.phase);
             return Err(Failure::request(Code::STAGE, message));
+        }
+        if stage == Stage::Accesses {
+            return stages::accesses(&self.kernel, target);
         }
         let mut kernel = self.kernel.clone();
         if stage > Stage::Tile {

@@ -189,6 +189,7 @@ pub(crate) struct BuildArguments {
 #[command(after_help = "Stages, in order:\n  \
     ast            the syntax tree\n  \
     tile           tile IR as the semantic analysis leaves it\n  \
+    accesses       ... with the box of a tensor that each load and store is, or why it is none\n  \
     tile-opt       ... after the cleanups\n  \
     laid           ... with layouts: which thread holds which element\n  \
     scheduled      ... with shared memory and barriers\n  \

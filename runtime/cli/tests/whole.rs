@@ -107,6 +107,7 @@ fn every_stage_is_printed() {
     for (stage, part) in [
         ("ast", "copy_kernel"),
         ("tile", "load"),
+        ("accesses", "// no box [not-matrix]"),
         ("tile-opt", "load"),
         ("laid", "phase laid"),
         ("scheduled", "phase scheduled"),
