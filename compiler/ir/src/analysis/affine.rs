@@ -14,12 +14,12 @@
 
 use cranelift_entity::SecondaryMap;
 use indexmap::IndexSet;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::interval::Interval;
 use super::poly::{Poly, Symbol};
 use super::ranges::{Ranges, Wraps, is_integer, width};
-use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef};
+use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef, view};
 
 /// A value as a sum of products.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -187,8 +187,9 @@ impl<'k> Affine<'k> {
 
     /// The most iterations of a loop.
     fn rounds(&self, op: Op) -> i128 {
-        let [lower, upper, step] = [0, 1, 2].map(|i| self.ranges.of(self.kernel.operand(op, i)));
         let OpKind::ForRange { unsigned: false, .. } = self.kernel.kind(op) else { return i128::from(u64::MAX) };
+        let range = view::ForRange::at(self.kernel, op);
+        let [lower, upper, step] = [range.lower(), range.upper(), range.step()].map(|value| self.ranges.of(value));
         let step = step.low.max(1);
         ((upper.high - lower.low + step - 1) / step).max(0)
     }
@@ -226,23 +227,17 @@ impl<'k> Affine<'k> {
                     OpKind::RemSI {} | OpKind::RemUI {} if self.kernel.value_type(value).shape().is_some() => {
                         data.operands.clone()
                     }
-                    OpKind::Splat {}
-                    | OpKind::Unsplat {}
-                    | OpKind::ExpandDims { .. }
-                    | OpKind::Broadcast {}
-                    | OpKind::Reshape { .. }
-                    | OpKind::Trans { .. }
-                    | OpKind::ConvertLayout {}
-                    | OpKind::ExtSI { .. }
-                    | OpKind::ExtUI { .. }
-                    | OpKind::TruncI { .. }
-                    | OpKind::Hint { .. } => smallvec![data.operands[0]],
+                    OpKind::ExtSI { .. } | OpKind::ExtUI { .. } | OpKind::TruncI { .. } => data.operands.clone(),
+                    kind if kind.forwards().is_some() => data.operands.clone(),
                     OpKind::ForRange { .. } => self.moved(value).map(|m| m.values()).unwrap_or_default(),
                     _ => SmallVec::new(),
                 }
             }
             ValueDef::Arg(block, index) => match self.counted(block) {
-                Some(op) if index == 0 => SmallVec::from_slice(&self.kernel.op(op).operands[..3]),
+                Some(op) if index == 0 => {
+                    let range = view::ForRange::at(self.kernel, op);
+                    SmallVec::from_slice(&[range.lower(), range.upper(), range.step()])
+                }
                 Some(_) => self.moved(value).map(|m| m.values()).unwrap_or_default(),
                 None => SmallVec::new(),
             },

@@ -26,7 +26,7 @@ use super::axis::{
 };
 use super::interval::Interval;
 use super::ranges::{Ranges, width};
-use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions};
+use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions, view};
 
 /// The properties of one value: one entry per dimension; scalars have one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,8 @@ impl Analysis<'_> {
             return;
         }
         if let OpKind::ForRange { .. } = data.kind {
-            let (lower, step) = (self.info(data.operands[0]), self.info(data.operands[2]));
+            let range = view::ForRange::at(self.kernel, op);
+            let (lower, step) = (self.info(range.lower()), self.info(range.step()));
             let divisibility = gcd(lower.axes[0].divisibility, step.axes[0].divisibility);
             let index = self.kernel.block(data.blocks[0]).args[0];
             self.infos[index] = Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
@@ -216,7 +217,7 @@ impl Analysis<'_> {
                 let source = operand(0);
                 let mut info = per_axis(&|i| {
                     let axis = source.axes[i];
-                    let grown = self.size(data.operands[0], i) != self.size(result, i);
+                    let grown = self.size(view::Broadcast::at(self.kernel, op).source(), i) != self.size(result, i);
                     if grown {
                         let (divisibility, constancy) = (axis.divides_all(), self.size(result, i));
                         Axis { divisibility, constancy, ..Axis::UNKNOWN }

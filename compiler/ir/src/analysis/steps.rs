@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::AxisInfos;
-use crate::{HintKind, Kernel, Op, OpKind, Shape, Traits, Value, regions};
+use crate::{HintKind, Kernel, Op, OpKind, Shape, Traits, Value, regions, view};
 
 /// The contribution of one bit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,11 +131,13 @@ impl<'k> Steps<'k> {
             | OpKind::ExtSI { .. }
             | OpKind::ExtUI { .. }
             | OpKind::TruncI { .. } => of(0).to_vec(),
-            OpKind::Broadcast {} => self.broadcast(data.operands[0], value),
-            OpKind::Trans { order } => {
-                order.iter().rev().flat_map(|axis| self.along(data.operands[0], *axis as usize)).collect()
-            }
-            OpKind::Hint { kind, values } => self.promised(data.operands[0], *kind, values),
+            OpKind::Broadcast {} => self.broadcast(view::Broadcast::at(self.kernel, op).source(), value),
+            OpKind::Trans { order } => order
+                .iter()
+                .rev()
+                .flat_map(|axis| self.along(view::Trans::at(self.kernel, op).source(), *axis as usize))
+                .collect(),
+            OpKind::Hint { kind, values } => self.promised(view::Hint::at(self.kernel, op).value(), *kind, values),
             OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} => both(&Step::plus),
             OpKind::SubI {} => both(&|a, b| a.plus(b.times(-1))),
             OpKind::AddPtr {} => {
@@ -177,7 +179,10 @@ impl<'k> Steps<'k> {
                 _ => self.other(op, value),
             },
             // A bound or a fill value is uniform.
-            OpKind::Select {} => self.one_that_varies(&data.operands[1..3]),
+            OpKind::Select {} => {
+                let select = view::Select::at(self.kernel, op);
+                self.one_that_varies(&[select.lhs(), select.rhs()])
+            }
             OpKind::MinSI {} | OpKind::MaxSI {} | OpKind::MinUI {} | OpKind::MaxUI {} => {
                 self.one_that_varies(&data.operands)
             }
