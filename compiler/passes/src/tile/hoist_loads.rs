@@ -15,7 +15,7 @@
 //! tiles. Values computed from them, such as tensor maps, are then known before the loop over tiles. Loads of innermost
 //! loops are left alone.
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions, view};
 
 use super::licm;
 use crate::access::addresses::is_unchanged;
@@ -55,7 +55,7 @@ fn movable(kernel: &Kernel, of: Op, body: Block) -> Vec<Op> {
         matches!(kernel.kind(*op), OpKind::Load { volatile: false, .. })
             && matches!(kernel.value_type(kernel.result(*op, 0)), Type::Scalar(_))
             && kernel.op(*op).operands.iter().all(|value| regions::is_outside(kernel, *value, of))
-            && is_unchanged(kernel, of, kernel.operand(*op, 0))
+            && is_unchanged(kernel, of, view::Load::at(kernel, *op).pointer())
     };
     kernel.ops(body).filter(is_load).collect()
 }
@@ -85,7 +85,7 @@ fn guard(kernel: &mut Kernel, of: Op) -> Result<bool, PassError> {
             kernel.clone_ops(first, &mut map, Position::Before(of));
             let asked =
                 kernel.previous_op(of).ok_or_else(|| PassError::Internal("a loop without a condition".into()))?;
-            let (runs, skipped) = (kernel.operand(asked, 0), kernel.variadic(asked).to_vec());
+            let (runs, skipped) = (view::Condition::at(kernel, asked).go_on(), kernel.variadic(asked).to_vec());
             kernel.erase(asked);
             (runs, skipped)
         }

@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Interval, Ranges};
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Value, constant_bits};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -63,8 +63,11 @@ fn fits(range: Interval) -> bool {
 fn is_shift_of_halves(kernel: &Kernel, ranges: &Ranges<'_>, op: Op) -> bool {
     let is_low = |range: Interval| range.low >= 0 && range.high <= u32::MAX.into();
     match kernel.kind(op) {
-        OpKind::ShlI {} => fits(ranges.of(kernel.operand(op, 1))),
-        OpKind::ShrUI {} => fits(ranges.of(kernel.operand(op, 1))) && is_low(ranges.of(kernel.operand(op, 0))),
+        OpKind::ShlI {} => fits(ranges.of(view::ShlI::at(kernel, op).rhs())),
+        OpKind::ShrUI {} => {
+            let shift = view::ShrUI::at(kernel, op);
+            fits(ranges.of(shift.rhs())) && is_low(ranges.of(shift.lhs()))
+        }
         _ => false,
     }
 }
@@ -123,9 +126,9 @@ impl Halves {
         match kind {
             OpKind::AddI {} | OpKind::SubI {} | OpKind::MulI {} => true,
             OpKind::AndI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::Select {} => true,
-            OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => true,
-            OpKind::Trans { .. } | OpKind::Reshape { .. } => true,
-            _ => self.shifts.contains(&op),
+            // A promise need not hold for half of the bits.
+            OpKind::Hint { .. } => false,
+            kind => kind.forwards().is_some() || self.shifts.contains(&op),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! this.
 
 use rtc_ir::analysis::axis_info;
-use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits};
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -39,12 +39,12 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 
 /// `x` and `c` of `x - x / c * c`, and whether the quotient is signed.
 fn spelled(kernel: &Kernel, op: Op) -> Option<(bool, Value, Value)> {
-    let OpKind::SubI {} = kernel.kind(op) else { return None };
-    let x = kernel.operand(op, 0);
-    let product = kernel.def_op(kernel.operand(op, 1))?;
-    let OpKind::MulI {} = kernel.kind(product) else { return None };
+    let difference = view::SubI::of(kernel, op)?;
+    let x = difference.lhs();
+    let product = view::MulI::defining(kernel, difference.rhs())?;
+    let sides = [product.lhs(), product.rhs()];
     [0, 1].into_iter().find_map(|place| {
-        let (quotient, c) = (kernel.def_op(kernel.operand(product, place))?, kernel.operand(product, 1 - place));
+        let (quotient, c) = (kernel.def_op(sides[place])?, sides[1 - place]);
         let signed = match kernel.kind(quotient) {
             OpKind::DivSI {} => true,
             OpKind::DivUI {} => false,

@@ -26,7 +26,7 @@
 mod parts;
 mod rewrite;
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Value, constant_bits, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Value, constant_bits, regions, view};
 
 use super::dce::has_effect;
 use crate::{Pass, PassContext, PassError};
@@ -104,7 +104,7 @@ impl Flat {
     fn taken(&self, kernel: &Kernel, op: Op) -> Taken {
         let number = || {
             let OpKind::IfElse {} = kernel.kind(op) else { return None };
-            self.parts.equals(kernel, kernel.operand(op, 0))
+            self.parts.equals(kernel, view::IfElse::at(kernel, op).condition())
         };
         let Some(number) = number() else { return Taken { first: false, last: false } };
         let last = self.parts.count.plus(-1);
