@@ -14,6 +14,16 @@ impl Kernel {
         }
     }
 
+    /// The two sides of a sum, a quotient, a comparison or another operation that names them so.
+    pub fn sides(&self, op: Op) -> Option<[Value; 2]> {
+        Some([self.named(op, "lhs")?, self.named(op, "rhs")?])
+    }
+
+    /// The value that an operation casts, stores, or otherwise takes as `value`.
+    pub fn value_operand(&self, op: Op) -> Option<Value> {
+        self.named(op, "value")
+    }
+
     /// The addresses of an access to global memory by pointers, or the block pointer.
     pub fn pointer(&self, op: Op) -> Option<Value> {
         self.named(op, "pointer")
@@ -87,7 +97,11 @@ mod tests {
                 dots += 1;
             }
             let is_block = matches!(kernel.kind(op), OpKind::DescLoad {});
-            assert_eq!(kernel.desc(op), is_block.then(|| kernel.operand(op, 0)));
+            assert_eq!(kernel.desc(op).is_some(), is_block);
+            let is_sum = matches!(kernel.kind(op), OpKind::AddF {});
+            assert_eq!(kernel.sides(op).is_some(), is_sum || kernel.dot_operands(op).is_some());
+            let is_store = matches!(kernel.kind(op), OpKind::Store { .. });
+            assert_eq!(kernel.value_operand(op).is_some(), is_store);
         }
         assert_eq!(masks, [Some(mask), None, Some(mask)]);
         assert_eq!(dots, 1);

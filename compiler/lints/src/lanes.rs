@@ -149,11 +149,8 @@ impl Search<'_, '_> {
             OpKind::Constant { .. } | OpKind::Select {} => Lanes::Defined,
             // A truth value as a number is a mask to multiply by.
             OpKind::UIToFp { .. } | OpKind::ExtUI { .. } if lanes(0) == Lanes::Defined => {
-                let narrow = self
-                    .kernel
-                    .value_type(data.operands[0])
-                    .elem()
-                    .is_some_and(|e| e.num().is_some_and(|s| s.bits() == 1));
+                let ty = self.kernel.value_operand(op).map(|value| self.kernel.value_type(value));
+                let narrow = ty.and_then(|ty| ty.elem()?.num()).is_some_and(|s| s.bits() == 1);
                 if narrow { Lanes::Zero } else { Lanes::Defined }
             }
             OpKind::MulF {} | OpKind::MulI {} | OpKind::AndI {} => match (lanes(0), lanes(1)) {

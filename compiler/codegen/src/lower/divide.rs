@@ -11,7 +11,7 @@ use rtc_ir::{Elem, Literal, Op, OpKind, constant_int, view};
 use super::Lowering;
 use crate::{
     emit::{Cmpf, Value},
-    error::Result,
+    error::{CodegenError, Result},
 };
 
 /// Divisors above this have a denormal reciprocal.
@@ -28,7 +28,8 @@ impl<'c> Lowering<'_, 'c> {
     /// `divf` of formats up to `f32`, which it is computed in.
     pub(super) fn divide(&self, op: Op, elem: Elem) -> Result<()> {
         let e = self.e;
-        let (dividend, divisor) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let missing = || CodegenError::lowering("a quotient without sides");
+        let [dividend, divisor] = self.kernel.sides(op).ok_or_else(missing)?;
         // `ptxas` fuses the last multiplication of `div.full` with a sum as well.
         let fuse = self.kernel.options.fp_fusion;
         let divisors = self.get(divisor)?;

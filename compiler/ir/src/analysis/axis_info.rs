@@ -373,13 +373,13 @@ impl Analysis<'_> {
         let data = self.kernel.op(op);
         let signed = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});
         let ranges = || self.ranges.get_or_init(|| Ranges::new(self.kernel));
-        !signed || ranges().expected(data.operands[0]).low >= 0
+        !signed || self.kernel.sides(op).is_some_and(|[dividend, _]| ranges().expected(dividend).low >= 0)
     }
 
     /// Whether nothing is known of the least dividend, as where it follows from arguments of any sign: no constant makes it
     /// negative. Only runs that begin at a negative multiple of the divisor would not be runs.
     fn is_unbounded(&self, op: Op) -> bool {
-        let dividend = self.kernel.op(op).operands[0];
+        let Some([dividend, _]) = self.kernel.sides(op) else { return true };
         let least = Interval::full(width(self.kernel.value_type(dividend))).low;
         let ranges = self.ranges.get_or_init(|| Ranges::new(self.kernel));
         ranges.expected(dividend).low <= least / 2
@@ -387,7 +387,9 @@ impl Analysis<'_> {
 
     fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
         let mut info = self.only_constancy(op, result);
-        let [source, by] = [0, 1].map(|index| self.info(self.kernel.op(op).operands[index]));
+        let Some([source, by]) = self.kernel.sides(op).map(|sides| sides.map(|side| self.info(side))) else {
+            return info;
+        };
         let rounds_down = self.rounds_down(op);
         let Some(divisor) = divisor.filter(|d| *d > 0) else {
             // A multiple of the run, whichever it is.

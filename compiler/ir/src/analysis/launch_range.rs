@@ -176,7 +176,7 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
                 operands.iter().try_for_each(|v| self.exact(*v))
             }
             OpKind::TruncI { .. } => self.computed_from(view::TruncI::at(kernel, op).value()),
-            kind if kind.forwards().is_some() => self.computed_from(operands[0]),
+            _ if let Some(source) = kernel.forwarded(op) => self.computed_from(source),
             OpKind::ForRange { .. } => {
                 regions::sources(kernel, value).into_iter().try_for_each(|v| self.computed_from(v))
             }
@@ -288,12 +288,11 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
             }
         };
         let data = kernel.op(op);
-        let operands = &data.operands;
         let one = Sum::constant(1);
         match &data.kind {
             OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {} => {
-                let [of, by] = [0, 1].map(|i| self.deeper(|spans| spans.of_value(operands[i])));
-                let (of, by) = (of?, by?);
+                let [of, by] = kernel.sides(op).ok_or("a quotient without sides")?;
+                let (of, by) = (self.deeper(|spans| spans.of_value(of))?, self.deeper(|spans| spans.of_value(by))?);
                 self.need(of.low.clone())?;
                 self.need(long(by.low.plus(&one, -1))?)?;
                 if matches!(data.kind, OpKind::DivSI {} | OpKind::DivUI {}) {
@@ -314,8 +313,8 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
                 Ok(LaunchRange { low: long(of.low.quotient(&by))?, high: long(of.high.quotient(&by))? })
             }
             OpKind::MinSI {} | OpKind::MaxSI {} => {
-                let [l, r] = [0, 1].map(|i| self.deeper(|spans| spans.of_value(operands[i])));
-                let (l, r) = (l?, r?);
+                let [l, r] = kernel.sides(op).ok_or("an extremum without sides")?;
+                let (l, r) = (self.deeper(|spans| spans.of_value(l))?, self.deeper(|spans| spans.of_value(r))?);
                 let pick: fn(&Sum, &Sum) -> Option<Sum> =
                     if matches!(data.kind, OpKind::MinSI {}) { Sum::lesser } else { Sum::greater };
                 Ok(LaunchRange { low: long(pick(&l.low, &r.low))?, high: long(pick(&l.high, &r.high))? })

@@ -122,6 +122,10 @@ impl<'k> Steps<'k> {
         };
         let constant = |index: usize| self.infos.constant(data.operands[index]);
         let each = |index: usize, f: &dyn Fn(Step) -> Step| -> Vec<Step> { of(index).iter().map(|s| f(*s)).collect() };
+        let quotient = |divisor: Option<i64>| match self.kernel.sides(op) {
+            Some([dividend, by]) => self.quotient(dividend, by, divisor),
+            None => self.other(op, value),
+        };
         match &data.kind {
             OpKind::Constant { .. } | OpKind::Splat {} => vec![Step::ZERO; self.bits(value)],
             OpKind::Arange { .. } => (0..self.bits(value)).map(|bit| Step::By(1 << bit)).collect(),
@@ -163,9 +167,9 @@ impl<'k> Steps<'k> {
                 Some(by @ 0..40) => each(0, &|step| step.times(1 << by)),
                 _ => self.other(op, value),
             },
-            OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(data.operands[0], data.operands[1], constant(1)),
+            OpKind::DivSI {} | OpKind::DivUI {} => quotient(constant(1)),
             OpKind::ShrSI {} | OpKind::ShrUI {} => match constant(1) {
-                Some(by @ 0..40) => self.quotient(data.operands[0], data.operands[1], Some(1 << by)),
+                Some(by @ 0..40) => quotient(Some(1 << by)),
                 _ => self.other(op, value),
             },
             // An unknown size is not expected to be many times smaller than a tile.

@@ -61,7 +61,7 @@ impl Machine<'_> {
     /// `store`: once per element.
     pub(crate) fn store(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let (pointer, value) = (kernel.operand(op, 0), kernel.operand(op, 1));
+        let (Some(pointer), Some(value)) = (kernel.pointer(op), kernel.value_operand(op)) else { return Ok(()) };
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
         let (addresses, values) = (self.get(pointer), self.get(value));

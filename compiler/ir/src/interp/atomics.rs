@@ -54,7 +54,7 @@ impl Machine<'_> {
     /// Reads each element and writes what `new` makes of it.
     fn update(&mut self, op: Op, new: impl Fn(Scalar, usize, u64) -> Option<u64>) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let pointer = kernel.operand(op, 0);
+        let Some(pointer) = kernel.pointer(op) else { return Ok(()) };
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I32);
         let addresses = self.get(pointer);

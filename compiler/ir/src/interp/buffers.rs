@@ -60,7 +60,8 @@ impl Machine<'_> {
 
     pub(crate) fn shared_again(&mut self, op: Op) -> Result<(), Stop> {
         // The layout of the new type says where the elements are now.
-        let same = self.get(self.kernel.operand(op, 0));
+        let Some(buffer) = self.kernel.buffer(op) else { return Ok(()) };
+        let same = self.get(buffer);
         self.set_result(op, same);
         self.tick(1)
     }

@@ -96,7 +96,8 @@ impl Machine<'_> {
             }
             OpKind::FpToSI { .. } | OpKind::FpToUI { .. } => {
                 let source = slot_of(self, 0);
-                let scalar = kernel.value_type(data.operands[0]).elem().and_then(Elem::num).unwrap_or(Scalar::F32);
+                let ty = kernel.value_operand(op).map(|value| kernel.value_type(value));
+                let scalar = ty.and_then(|ty| ty.elem()?.num()).unwrap_or(Scalar::F32);
                 let bits = self.result_type(op).elem().map_or(64, Elem::bits) as i32;
                 let (low, high) = match data.kind {
                     OpKind::FpToSI { .. } => (-f64::powi(2.0, bits - 1), f64::powi(2.0, bits - 1)),
@@ -150,16 +151,17 @@ impl Machine<'_> {
     /// The slots that a store writes, their addresses and values.
     fn stored(&mut self, op: Op) -> (Vec<usize>, Data, Data) {
         let kernel = self.kernel;
-        let ty = kernel.value_type(kernel.operand(op, 0));
-        let (addresses, values) = (self.get(kernel.operand(op, 0)), self.get(kernel.operand(op, 1)));
-        let mask = kernel.mask(op).map(|v| self.get(v));
+        let store = view::Store::at(kernel, op);
+        let ty = kernel.value_type(store.pointer());
+        let (addresses, values) = (self.get(store.pointer()), self.get(store.value()));
+        let mask = store.mask().map(|v| self.get(v));
         let is_on = |slot: &usize| mask.as_ref().is_none_or(|m| m.slot(*slot) & 1 != 0);
         (self.owners(ty).into_iter().map(|slot| slot as usize).filter(is_on).collect(), addresses, values)
     }
 
     /// A store again, its last element first.
     fn store_turned_around(&mut self, op: Op) -> Result<(), Stop> {
-        let ty = self.kernel.value_type(self.kernel.operand(op, 0));
+        let ty = self.kernel.value_type(view::Store::at(self.kernel, op).pointer());
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
         let (slots, addresses, values) = self.stored(op);
         for slot in slots.into_iter().rev() {

@@ -24,7 +24,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel) {
         let is_maximum = matches!(kernel.kind(op), OpKind::MaxNum {} | OpKind::Maximum {});
         let m = if is_maximum { kernel.result(op, 0) } else { continue };
-        let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+        let Some([a, b]) = kernel.sides(op) else { continue };
         if a == b || kernel.value_type(m).elem() != Some(Elem::F32) {
             continue;
         }
@@ -67,7 +67,8 @@ fn exponential(kernel: &Kernel, maximum: Op, value: Value) -> Option<Exponential
 
 fn rewrite(kernel: &mut Kernel, maximum: Op, of: [&Exponential; 2]) -> Result<(), PassError> {
     let m = kernel.result(maximum, 0);
-    let [a, b] = [0, 1].map(|index| kernel.operand(maximum, index));
+    let missing = || PassError::Internal("a maximum without sides".into());
+    let [a, b] = kernel.sides(maximum).ok_or_else(missing)?;
     let ty = kernel.value_type(m);
     let mut builder = Builder::after(kernel, maximum);
     let difference = builder.subf(a, b)?;

@@ -66,7 +66,8 @@ fn guard(kernel: &mut Kernel, of: Op) -> Result<bool, PassError> {
     let (runs, skipped) = match *kernel.kind(of) {
         OpKind::ForRange { unsigned, .. } => {
             let predicate = if unsigned { Predicate::Ult } else { Predicate::Lt };
-            let [lower, upper] = [0, 1].map(|place| kernel.operand(of, place));
+            let range = view::ForRange::at(kernel, of);
+            let (lower, upper) = (range.lower(), range.upper());
             let skipped = kernel.variadic(of).to_vec();
             (Builder::before(kernel, of).cmpi(lower, upper, predicate)?, skipped)
         }

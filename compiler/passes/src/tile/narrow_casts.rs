@@ -28,7 +28,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let casts: Vec<Op> = rtc_ir::walk(kernel)
         .into_iter()
         .filter(|op| matches!(kernel.kind(*op), OpKind::SIToFp { .. } | OpKind::UIToFp { .. }))
-        .filter(|op| is_wide(kernel, kernel.operand(*op, 0)))
+        .filter(|op| kernel.value_operand(*op).is_some_and(|value| is_wide(kernel, value)))
         .collect();
     if casts.is_empty() {
         return Ok(());
@@ -37,14 +37,15 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let casts: Vec<Op> = casts
         .into_iter()
         .filter(|op| {
-            let range = ranges.of(kernel.operand(*op, 0));
+            let Some(range) = kernel.value_operand(*op).map(|value| ranges.of(value)) else { return false };
             fits(range) && (range.low >= 0 || matches!(kernel.kind(*op), OpKind::SIToFp { .. }))
         })
         .collect();
     let shifts = rtc_ir::walk(kernel).into_iter().filter(|op| is_shift_of_halves(kernel, &ranges, *op)).collect();
     let mut halves = Halves { shifts, made: HashMap::new() };
     for op in casts {
-        let low = halves.low(kernel, kernel.operand(op, 0), op)?;
+        let Some(value) = kernel.value_operand(op) else { continue };
+        let low = halves.low(kernel, value, op)?;
         kernel.set_operand(op, 0, low);
     }
     Ok(())

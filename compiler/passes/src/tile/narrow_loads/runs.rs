@@ -2,9 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{
-    Builder, HintKind, Kernel, Literal, Op, OpKind, Position, Traits, Type, Value, constant_bits, regions, view,
-};
+use rtc_ir::{Builder, HintKind, Kernel, Literal, Op, OpKind, Position, Traits, Type, Value, constant_bits, regions};
 
 use crate::PassError;
 
@@ -177,9 +175,8 @@ impl Narrow {
 /// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0, 16)`, whose
 /// contiguity is known to analyses.
 fn quotient(kernel: &mut Kernel, op: Op, runs: Runs) -> Result<Option<Value>, PassError> {
-    let signed = view::DivSI::of(kernel, op).map(|quotient| (quotient.lhs(), quotient.rhs()));
-    let unsigned = || view::DivUI::of(kernel, op).map(|quotient| (quotient.lhs(), quotient.rhs()));
-    let Some((dividend, divisor)) = signed.or_else(unsigned) else { return Ok(None) };
+    let is_quotient = matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {});
+    let Some([dividend, divisor]) = kernel.sides(op).filter(|_| is_quotient) else { return Ok(None) };
     match constant_bits(kernel, divisor).and_then(|bits| i64::try_from(bits).ok()) {
         Some(divisor) if divisor > 0 => divided(kernel, dividend, runs, divisor),
         _ => Ok(None),

@@ -134,9 +134,12 @@ impl Parts {
         let mut parts =
             Parts { part: Vec::new(), count: number, bits, carried: None, counting: Vec::new(), tile: Vec::new() };
         for op in kernel.ops(body) {
-            let remainder = view::RemSI::of(kernel, op).map(|r| (r.lhs(), r.rhs(), &mut parts.part));
-            let quotient = view::DivSI::of(kernel, op).map(|q| (q.lhs(), q.rhs(), &mut parts.tile));
-            let Some((dividend, divisor, found)) = remainder.or(quotient) else { continue };
+            let found = match kernel.kind(op) {
+                OpKind::RemSI {} => &mut parts.part,
+                OpKind::DivSI {} => &mut parts.tile,
+                _ => continue,
+            };
+            let Some([dividend, divisor]) = kernel.sides(op) else { continue };
             if dividend == index && Number::of(kernel, divisor).is(&number, kernel, bits) {
                 found.push(kernel.result(op, 0));
                 parts.counting.push(op);
