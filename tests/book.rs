@@ -306,3 +306,20 @@ fn pictures_are_light_and_dark() {
     }
     assert!(pictures.len() >= 4, "{}", pictures.len());
 }
+
+/// The page of the refusals that `-v` reports is written from their table.
+#[test]
+fn the_page_of_refusals_is_that_of_the_table() {
+    let path = root().join("docs/tools/refusals.md");
+    let head = "# Why warps are not specialized\n\n`rtc build -v` reports for each loop with dots on Hopper whether its warps are \
+                specialized and its operands copied by TMA, and if not, why, with one of the codes below; `rtc explain CODE` \
+                prints the same. Where a change was tried and helps, `-v` names that change instead of the general one here.\n";
+    let section = |refusal: &rtc_passes::Refusal| {
+        format!("\n## `{}`\n\nReason: {}.\n\nTo change it, {}.\n", refusal.code(), refusal.message(), refusal.help())
+    };
+    let text: String = std::iter::once(head.to_owned()).chain(rtc_passes::Refusal::ALL.iter().map(section)).collect();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &text).expect("writable");
+    }
+    assert_eq!(read(&path), text, "UPDATE=1 writes the page");
+}

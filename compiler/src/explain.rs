@@ -1,5 +1,6 @@
 //! The meaning of a code, or the reference entry of a name. The pages under `docs/` are part of the program.
 
+use rtc_passes::Refusal;
 use rtc_source::{CODES, Code, Level, WARNINGS};
 
 /// Pages whose entries are headings such as "## `tl.dot`", in the order in which names are looked up.
@@ -52,6 +53,12 @@ pub fn explain(name: Option<&str>) -> Result<String, String> {
             text.push_str(&format!("\n{}\n", levels(*code, *level)));
         }
         return Ok(text);
+    }
+    if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.code() == wanted) {
+        let (message, help) = (refusal.message(), refusal.help());
+        return Ok(format!(
+            "A remark of `-v`, about warp specialization and TMA: {message}.\n\nTo change it, {help}.\n"
+        ));
     }
     let found = entries_of(wanted);
     if found.is_empty() {

@@ -13,6 +13,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::SmLimits;
+
 macro_rules! features {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)*) => {
         /// Instructions that only some architectures have.
@@ -96,6 +98,8 @@ pub struct Target {
     pub ptx_version: (u32, u32),
     /// The most shared memory of one block, in bytes.
     pub shared_bytes_max: u32,
+    /// The resources of an SM.
+    pub sm: SmLimits,
     /// The features beyond the common ones.
     features: Features,
 }
@@ -128,10 +132,15 @@ const fn target(
     name: &'static str,
     capability: u32,
     ptx_version: (u32, u32),
-    shared_kib: u32,
+    sm: SmLimits,
     features: Features,
 ) -> Target {
-    Target { name, capability, ptx_version, shared_bytes_max: shared_kib * 1024, features }
+    Target { name, capability, ptx_version, shared_bytes_max: sm.shared_bytes - sm.reserved_bytes, sm, features }
+}
+
+/// An SM by its threads, blocks and KiB of shared memory.
+const fn sm(threads: u32, blocks: u32, shared_kib: u32) -> SmLimits {
+    SmLimits { threads, blocks, shared_bytes: shared_kib * 1024, reserved_bytes: 1024 }
 }
 
 /// Every target that the compiler accepts, oldest first.
@@ -143,16 +152,16 @@ const fn target(
 /// assert!(Feature::ALL.iter().any(|feature| feature.name() == "wgmma"));
 /// ```
 pub const TARGETS: &[Target] = &[
-    target("sm_80", 80, (8, 3), 163, AMPERE),
-    target("sm_86", 86, (8, 3), 99, AMPERE),
-    target("sm_87", 87, (8, 3), 163, AMPERE),
-    target("sm_89", 89, (8, 3), 99, ADA),
-    target("sm_90", 90, (8, 3), 227, HOPPER),
-    target("sm_90a", 90, (8, 3), 227, HOPPER_SPECIFIC),
-    target("sm_100a", 100, (8, 6), 227, BLACKWELL),
-    target("sm_103a", 103, (8, 8), 227, BLACKWELL),
-    target("sm_120a", 120, (8, 7), 99, BLACKWELL_SMALL),
-    target("sm_121a", 121, (8, 8), 99, BLACKWELL_SMALL),
+    target("sm_80", 80, (8, 3), sm(2048, 32, 164), AMPERE),
+    target("sm_86", 86, (8, 3), sm(1536, 16, 100), AMPERE),
+    target("sm_87", 87, (8, 3), sm(1536, 16, 164), AMPERE),
+    target("sm_89", 89, (8, 3), sm(1536, 24, 100), ADA),
+    target("sm_90", 90, (8, 3), sm(2048, 32, 228), HOPPER),
+    target("sm_90a", 90, (8, 3), sm(2048, 32, 228), HOPPER_SPECIFIC),
+    target("sm_100a", 100, (8, 6), sm(2048, 32, 228), BLACKWELL),
+    target("sm_103a", 103, (8, 8), sm(2048, 32, 228), BLACKWELL),
+    target("sm_120a", 120, (8, 7), sm(1536, 24, 100), BLACKWELL_SMALL),
+    target("sm_121a", 121, (8, 8), sm(1536, 24, 100), BLACKWELL_SMALL),
 ];
 
 /// A name that no target has.

@@ -5,7 +5,8 @@
 //! rounds; the last one may be smaller. Device memory is shared by all SMs. The model puts configurations
 //! of one kernel in order; its times are no predictions.
 
-use crate::machine::{MAX_REGISTERS, Machine, REGISTERS, RESERVED_SHARED};
+use crate::machine::Machine;
+use rtc_abi::SmLimits;
 use rtc_compiler::work::Work;
 
 /// What a kernel takes of an SM.
@@ -72,7 +73,7 @@ const CACHED: f64 = 0.875;
 
 /// Why a kernel cannot run, if it cannot.
 pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
-    let limit = machine.shared_of_block();
+    let limit = machine.sm.shared_for(1);
     if resources.shared > limit {
         return Some(format!("{} bytes of shared memory, {limit} are available", resources.shared));
     }
@@ -85,16 +86,9 @@ pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
 /// How many blocks share an SM.
 pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
     let threads = resources.threads.max(32);
-    // Registers are given out by eights to each thread.
-    let registers = resources.registers.clamp(16, register_limit(threads)).next_multiple_of(8);
-    let by_registers = REGISTERS / (registers * threads);
-    let by_shared = machine.shared / (resources.shared + RESERVED_SHARED);
-    by_registers.min(by_shared).min(machine.threads / threads).min(machine.blocks).max(1)
-}
-
-/// Registers that a thread of such a block can have.
-fn register_limit(threads: u32) -> u32 {
-    (REGISTERS / threads.max(32) / 8 * 8).min(MAX_REGISTERS)
+    // A thread has 16 registers at least.
+    let registers = resources.registers.clamp(16, SmLimits::most_registers(threads));
+    machine.sm.occupancy(threads, registers, resources.shared).max(1)
 }
 
 /// What the model says. `tensors`: bytes of all tensors together, which device memory gives at least once, and of
@@ -104,14 +98,14 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let blocks = blocks.max(1) as f64;
     let multiprocessors = f64::from(machine.multiprocessors);
     // Values that do not fit go through local memory.
-    let limit = f64::from(register_limit(resources.threads));
+    let limit = f64::from(SmLimits::most_registers(resources.threads));
     let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
     let spilled = 1.0 + 4.0 * excess;
 
     let dots: f64 = work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
     // What a program reads again is still in the cache of the SM, if that holds what all its blocks read again.
     let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
-    let cache = f64::from(machine.shared) * CACHED - at_most * f64::from(resources.shared);
+    let cache = f64::from(machine.sm.shared_bytes) * CACHED - at_most * f64::from(resources.shared);
     let found = (2.0 - at_most * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
     // What all programs read stays there, too, as long as it leaves room for the rest.
     let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);

@@ -25,12 +25,13 @@ use super::alignment::{self, Alignment};
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
 use super::promises::{self, is_settled, promised};
+use super::refusal::Refusal;
 
 /// Bases and strides must be multiples of so many bytes.
 pub(crate) const ALIGN: i128 = 16;
 
 /// The refusal of a stride.
-const NO_PROMISE: &str = "a stride is not promised to be a multiple of 16 bytes";
+const NO_PROMISE: Refusal = Refusal::StrideUnpromised;
 
 /// The size of a dimension that no mask bounds.
 pub(crate) const UNBOUNDED: i64 = (1 << 31) - 1;
@@ -115,9 +116,6 @@ pub(crate) struct BoxAnalysis<'k> {
     alignment: Alignment,
 }
 
-/// Why something is no such access.
-pub(crate) type Reason = &'static str;
-
 impl<'k> BoxAnalysis<'k> {
     /// Nothing is computed yet.
     pub fn new(kernel: &'k Kernel, ranges: &'k Ranges<'k>) -> BoxAnalysis<'k> {
@@ -126,11 +124,11 @@ impl<'k> BoxAnalysis<'k> {
     }
 
     /// The access of a load.
-    pub fn load(&mut self, load: Op) -> Result<BoxAccess, Reason> {
+    pub fn load(&mut self, load: Op) -> Result<BoxAccess, Refusal> {
         let kernel = self.kernel;
         let access = self.access(load, kernel.optional(load, 0))?;
         let fill = match kernel.optional(load, 1) {
-            Some(other) => self.fill(other).ok_or("a masked load fills with something other than zero")?,
+            Some(other) => self.fill(other).ok_or(Refusal::MaskFill)?,
             None => Fill::Zero,
         };
         let elem = kernel.value_type(kernel.result(load, 0)).elem();
@@ -140,12 +138,12 @@ impl<'k> BoxAnalysis<'k> {
             return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
                 Ok(access)
             } else {
-                Err("a masked load fills with something other than the descriptor's padding")
+                Err(Refusal::DescriptorFill)
             };
         }
         let elem = elem.map_or(0, |elem| elem.bits());
         if fill != Fill::Zero && elem < 16 {
-            return Err("TMA cannot fill 8-bit floats with NaN outside of the tensor");
+            return Err(Refusal::FillOfBytes);
         }
         Ok(BoxAccess { fill, ..access })
     }
@@ -173,19 +171,19 @@ impl<'k> BoxAnalysis<'k> {
     }
 
     /// The access of a store or an atomic operation, if a copy out of shared memory can write so.
-    pub fn stored(&mut self, op: Op) -> Result<BoxAccess, Reason> {
+    pub fn stored(&mut self, op: Op) -> Result<BoxAccess, Refusal> {
         let access = self.access(op, self.kernel.optional(op, 0))?;
         if access.inner != 1 || access.axes.iter().any(|axis| axis.modulus.is_some()) {
-            return Err("the stored tile is column-major, or its rows are taken modulo a size");
+            return Err(Refusal::ColumnMajorStore);
         }
         if access.descriptor.is_none() && !self.ends_whole(op, &access) {
-            return Err("the stored rows are not known to end at a multiple of 16 bytes");
+            return Err(Refusal::StoreRowEnd);
         }
         Ok(access)
     }
 
     /// The access of a load or store where `mask` holds.
-    pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<BoxAccess, Reason> {
+    pub fn access(&mut self, op: Op, mask: Option<Value>) -> Result<BoxAccess, Refusal> {
         let by_host = self.access_by(op, mask, None);
         let promises = |axis| promises::promises_rows(self.kernel, op, axis, ALIGN);
         let is_promised = || [0, 1].into_iter().any(promises);
@@ -196,7 +194,7 @@ impl<'k> BoxAnalysis<'k> {
     }
 
     /// The same by a map that the host makes, or that the kernel makes for the operation `made`.
-    fn access_by(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Reason> {
+    fn access_by(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Refusal> {
         self.access_by_forms(op, mask, made).or_else(|reason| {
             std::mem::swap(&mut self.affine, &mut self.exact);
             let access = self.access_by_forms(op, mask, made);
@@ -205,14 +203,13 @@ impl<'k> BoxAnalysis<'k> {
         })
     }
 
-    fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Reason> {
+    fn access_by_forms(&mut self, op: Op, mask: Option<Value>, made: Option<Op>) -> Result<BoxAccess, Refusal> {
         let mask = mask.map(|mask| self.affine.bounds(mask)).unwrap_or_default();
         if !mask.others.is_empty() {
-            return Err("a mask is not a conjunction of `index < size` comparisons");
+            return Err(Refusal::MaskForm);
         }
         let pointer = self.kernel.operand(op, 0);
-        let address =
-            self.affine.address(pointer, Some(&mask)).ok_or("addresses are not affine in the tile's indices")?;
+        let address = self.affine.address(pointer, Some(&mask)).ok_or(Refusal::NotAffine)?;
         let settled = made.and_then(|_| self.as_settled(&address, &mask));
         let others = [as_compared(&address, &mask), settled].into_iter().flatten().filter(|other| *other != address);
         let others: Vec<Address> = others.collect();
@@ -244,40 +241,37 @@ impl<'k> BoxAnalysis<'k> {
     }
 
     /// The access of a load or store to such addresses.
-    fn access_at(&mut self, op: Op, mask: &Mask, address: Address, made: Option<Op>) -> Result<BoxAccess, Reason> {
+    fn access_at(&mut self, op: Op, mask: &Mask, address: Address, made: Option<Op>) -> Result<BoxAccess, Refusal> {
         let pointer = self.kernel.operand(op, 0);
         let base = address.pointer;
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
-        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or("no pointers")?;
+        let elem =
+            self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotPointers)?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
-            return Err("the tile is not a 2-D numeric tile");
+            return Err(Refusal::NotMatrix);
         }
         let inner = (0..2).rev().find(|axis| address.axes[*axis].stride.value() == Some(1));
         let rows = made.is_some() && inner.is_some_and(|inner| self.begin_whole(op, &address, inner, elem));
         let (start, outer) = match (made, param) {
             (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
-                return Err("the base pointer is loop-variant");
+                return Err(Refusal::LoopVariantBase);
             }
             (Some(at), _) if !rows && !self.is_hinted(base, &address.rest, elem, at) => {
-                return Err("the base pointer is not promised to be a multiple of 16 bytes");
+                return Err(Refusal::BaseUnpromised);
             }
             (Some(_), _) => (address.rest.clone(), Vec::new()),
-            (None, None) => return Err("the base pointer is not a kernel argument"),
+            (None, None) => return Err(Refusal::BaseNotArgument),
             (None, Some(param)) if i128::from(param.divisible_by) % ALIGN != 0 => {
-                return Err("a pointer argument is not promised to be a multiple of 16 bytes");
+                return Err(Refusal::ArgumentUnpromised);
             }
             (None, Some(_)) => self.outer(&address.rest)?,
         };
         let mut outer = self.bounded(outer, mask)?;
-        let inner = inner.ok_or("no dimension has a stride of 1")?;
+        let inner = inner.ok_or(Refusal::NoUnitStride)?;
         let lone = lone_row(self.kernel, &address, inner, &mut outer);
         let row = lone.as_ref().map_or(&address.axes[1 - inner].stride, |row| &row.stride);
         if !self.is_known(row, made) || row.value() == Some(0) {
-            return Err(if self.is_found_out(row) {
-                NO_PROMISE
-            } else {
-                "a stride is not computed from kernel arguments alone"
-            });
+            return Err(if self.is_found_out(row) { NO_PROMISE } else { Refusal::StrideUnknown });
         }
         let strides = outer.iter().map(|outer| &outer.stride);
         let starts = Some(&start).filter(|_| made.is_none());
@@ -294,14 +288,14 @@ impl<'k> BoxAnalysis<'k> {
             let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
                 let found_out = made.is_none() && sizes.iter().any(|size| self.is_found_out(size));
-                return Err(if found_out { NO_PROMISE } else { "a size is not computed from kernel arguments alone" });
+                return Err(if found_out { NO_PROMISE } else { Refusal::SizeUnknown });
             }
             axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
         let is_made = made.is_some();
         let mut access = BoxAccess { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
         if !is_made {
-            let block = self.kernel.value_type(pointer).shape().ok_or("the tile is not a 2-D numeric tile")?;
+            let block = self.kernel.value_type(pointer).shape().ok_or(Refusal::NotMatrix)?;
             access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
         // A program with descriptors is written for TMA, with coordinates that it accepts.
@@ -314,21 +308,21 @@ impl<'k> BoxAnalysis<'k> {
     /// Whether the hardware accepts a box with this start: at a multiple of 16 bytes in its row, and, if it is stored,
     /// not before the tensor, whatever the mask excludes. (Stores through descriptors promise that; maps made in the
     /// kernel belong to descriptors or to groups, whose tiles have no such masks.)
-    fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Reason> {
+    fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Refusal> {
         let inner = &access.axes[access.inner];
         let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
         if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
-            return Err("a box is not known to start at a multiple of 16 bytes");
+            return Err(Refusal::BoxStart);
         }
         let is_promised = matches!(self.kernel.kind(op), OpKind::Load { .. } | OpKind::Store { descriptor: true, .. });
         if !is_promised && !access.is_made && !self.begins_inside(access)? {
-            return Err("a store may start before the tensor");
+            return Err(Refusal::StoreStart);
         }
         Ok(())
     }
 
     /// Whether no place is negative at which a box begins.
-    pub fn begins_inside(&self, access: &BoxAccess) -> Result<bool, Reason> {
+    pub fn begins_inside(&self, access: &BoxAccess) -> Result<bool, Refusal> {
         let mut places =
             access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
         places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
@@ -336,8 +330,8 @@ impl<'k> BoxAnalysis<'k> {
 
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
     /// the access has a single index: `batch * stride` is index `batch` of one.
-    fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Reason> {
-        let give_up = "the base offset is not a polynomial of arguments and indices";
+    fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Refusal> {
+        let give_up = Refusal::BaseForm;
         let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
         for term in rest.terms() {
             let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
@@ -350,7 +344,7 @@ impl<'k> BoxAnalysis<'k> {
                 continue;
             }
             if term.factor < 0 {
-                return Err("a stride is negative");
+                return Err(Refusal::StrideNegative);
             }
             let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
             match outer.iter_mut().find(|outer| outer.stride == stride) {
@@ -359,35 +353,35 @@ impl<'k> BoxAnalysis<'k> {
             }
         }
         if outer.len() > MOST_OUTER {
-            return Err("a tensor has more than 5 dimensions");
+            return Err(Refusal::Rank);
         }
         Ok((start, outer))
     }
 
     /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
-    fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Reason> {
+    fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Refusal> {
         let mut from_zero = Vec::new();
         for Outer { index, .. } in &outer {
             from_zero.push(self.coordinate(index)?.low >= 0);
         }
         for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
             let at = outer.iter().position(|outer| outer.index == bound.offset);
-            let at = at.ok_or("a mask is not a conjunction of `index < size` comparisons")?;
+            let at = at.ok_or(Refusal::MaskForm)?;
             match bound.side {
-                _ if bound.wraps == Wraps::Possible => return Err("the index in a mask comparison may overflow"),
+                _ if bound.wraps == Wraps::Possible => return Err(Refusal::MaskOverflow),
                 BoundSide::AtLeast if bound.bound.value() == Some(0) => from_zero[at] = true,
-                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
+                BoundSide::AtLeast => return Err(Refusal::MaskBound),
                 BoundSide::Below if !self.is_known(&bound.bound, None) => {
-                    return Err("a size is not computed from kernel arguments alone");
+                    return Err(Refusal::SizeUnknown);
                 }
                 BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
             }
         }
-        if from_zero.contains(&false) { Err("an index may be negative") } else { Ok(outer) }
+        if from_zero.contains(&false) { Err(Refusal::NegativeIndex) } else { Ok(outer) }
     }
 
     /// The range of a sum that is computed in 32 bits as a coordinate of a box.
-    fn coordinate(&self, index: &Poly) -> Result<Interval, Reason> {
+    fn coordinate(&self, index: &Poly) -> Result<Interval, Refusal> {
         let is_coordinate = |symbol: Symbol| match symbol {
             Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
             Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
@@ -400,32 +394,32 @@ impl<'k> BoxAnalysis<'k> {
         let fits = range.fits(32) || !index.mentions(|symbol| !narrow(symbol));
         let factors = index.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
         if index.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
-            return Err("an index is not a polynomial that fits 32 bits");
+            return Err(Refusal::IndexRange);
         }
         Ok(range)
     }
 
     /// The sizes of the tensor along a dimension; element 0 of the tile has the index `start`.
-    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Reason> {
+    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Refusal> {
         let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
         let mut from_zero = self.coordinate(start)?.low >= 0;
         for bound in mask.along(axis) {
-            let size = size_of(bound, axis, start).ok_or("a mask compares indices that the access does not use")?;
+            let size = size_of(bound, axis, start).ok_or(Refusal::MaskOfOther)?;
             if bound.wraps == Wraps::Possible {
-                return Err("the index in a mask comparison may overflow");
+                return Err(Refusal::MaskOverflow);
             }
             match bound.side {
                 BoundSide::AtLeast if size.value() == Some(0) => from_zero = true,
-                BoundSide::AtLeast => return Err("a mask has a lower bound other than 0"),
+                BoundSide::AtLeast => return Err(Refusal::MaskBound),
                 BoundSide::Below if sizes.contains(&size) => {}
                 BoundSide::Below => sizes.push(size),
             }
         }
         if modulus.is_some() && sizes.len() > 1 {
-            return Err("an index is both masked and taken modulo a size");
+            return Err(Refusal::MaskAndModulus);
         }
         if !from_zero {
-            return Err("an index may be negative");
+            return Err(Refusal::NegativeIndex);
         }
         Ok(sizes)
     }

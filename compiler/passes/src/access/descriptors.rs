@@ -10,7 +10,8 @@
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Kernel, Shape, Value};
 
-use super::box_analysis::{BoxAccess, Fill, Outer, Reason};
+use super::box_analysis::{BoxAccess, Fill, Outer};
+use super::refusal::Refusal;
 
 /// The suffix of a descriptor's address parameter.
 pub(crate) const BASE: &str = ".base";
@@ -38,7 +39,11 @@ pub(crate) fn parameter(kernel: &Kernel, name: &str) -> Option<Value> {
 
 /// The descriptor that an access goes through, if it is an argument. An access that uses a part of a descriptor or of a
 /// tuple in another way is none of a box: what the host computes names whole arguments alone.
-pub(crate) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape) -> Result<Option<Descriptor>, Reason> {
+pub(crate) fn of_argument(
+    kernel: &Kernel,
+    access: &mut BoxAccess,
+    block: Shape,
+) -> Result<Option<Descriptor>, Refusal> {
     let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
     let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
     if !is_part(access.base) {
@@ -46,10 +51,10 @@ pub(crate) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape)
         let of_axes = axes.flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
         let of_outer = access.outer.iter().flat_map(|outer| outer.sizes.iter().chain([&outer.stride]));
         let parts = of_axes.chain(of_outer).chain([&access.start]).any(mentions);
-        return if parts { Err("a size is part of a descriptor or tuple") } else { Ok(None) };
+        return if parts { Err(Refusal::SizeInTuple) } else { Ok(None) };
     }
     let base = kernel.params.iter().find(|param| param.value == access.base).map_or("", |param| &param.name);
-    let (name, rank) = descriptor_of(kernel, base).ok_or("the base pointer is not a kernel argument")?;
+    let (name, rank) = descriptor_of(kernel, base).ok_or(Refusal::BaseNotArgument)?;
     let is = |poly: &Poly, part: &str, axis: usize| {
         let part = parameter(kernel, &format!("{name}.{part}.{axis}"));
         part.is_some_and(|value| *poly == Poly::symbol(Symbol::Scalar(value)))
@@ -69,14 +74,14 @@ pub(crate) fn of_argument(kernel: &Kernel, access: &mut BoxAccess, block: Shape)
         && outer.modulus.is_none()
         && inner.modulus.is_none();
     if !whole {
-        return Err("an access is to another tensor than the descriptor's");
+        return Err(Refusal::OtherTensor);
     }
     // Hidden parameters come last.
     if kernel.params.iter().any(|param| param.hidden.is_some()) {
-        return Err("the kernel is warp-specialized already");
+        return Err(Refusal::Specialized);
     }
     let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
-    let block = Shape::new(&sizes).ok_or("a tensor has too many dimensions")?;
+    let block = Shape::new(&sizes).ok_or(Refusal::BlockRank)?;
     Ok(Some(Descriptor { name: name.to_owned(), block }))
 }
 

@@ -8,6 +8,8 @@ pub(crate) mod dead_lanes;
 pub(crate) mod descriptors;
 pub(crate) mod host_values;
 pub(crate) mod in_place;
+pub mod print;
 pub(crate) mod promises;
+pub mod refusal;
 pub(crate) mod specializable;
 pub(crate) mod vector_width;

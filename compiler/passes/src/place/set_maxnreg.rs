@@ -10,6 +10,7 @@
 //! kernel @k(..) warps 2 ..   →   kernel @k(..) warps 2 maxnreg 255 ..
 //! ```
 
+use rtc_abi::SmLimits;
 use rtc_ir::{Kernel, Phase};
 
 use crate::work::{has_dot, registers};
@@ -18,13 +19,8 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "set-maxnreg", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Registers of an SM, the most of a thread, and what the number of a thread is a multiple of.
-const REGISTERS: u32 = 65536;
-const MOST: u32 = 255;
-const STEP: u32 = 8;
-
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let most = MOST.min(REGISTERS / (kernel.options.num_warps * 32) / STEP * STEP);
+    let most = SmLimits::most_registers(kernel.options.num_warps * 32);
     let is_bound = kernel.options.maxnreg.is_some() || kernel.registers_at_start().is_some();
     if !is_bound && has_dot(kernel) && registers(kernel) > most {
         kernel.options.maxnreg = Some(most);

@@ -15,11 +15,14 @@ mod reasons;
 mod sentences;
 mod suggestions;
 
+use std::fmt;
+
 use rtc_abi::{Feature, Structure};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions, trip_count};
 use rtc_source::{Code, Diagnostic, Span};
 
-use crate::schedule::partition::candidate::{Candidate, NO_COPIES};
+use crate::access::refusal::Refusal;
+use crate::schedule::partition::candidate::Candidate;
 use crate::schedule::partition::config;
 use crate::schedule::partition::persistent;
 use crate::schedule::partition::specialize_warps::LEAST_SLOTS;
@@ -36,10 +39,31 @@ pub struct Decision {
     pub span: Span,
     /// Its forms after the passes, the best first.
     forms: Vec<LoopForm>,
-    /// Why the warps are not divided, where they might be.
-    together: Option<String>,
+    /// Why the warps are not specialized, where they might be.
+    together: Option<Together>,
     /// Changes worth trying.
     pub levers: Vec<Suggestion>,
+}
+
+/// Why the warps of a kernel with dots are not specialized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Together {
+    /// The option that disables it.
+    Option,
+    /// The kernel has no such form.
+    Refused(Refusal),
+    /// No form fits.
+    Resources,
+}
+
+impl fmt::Display for Together {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Together::Option => f.write_str("disabled by `warp_specialize`, `launch_cooperative_grid` or `structure`"),
+            Together::Refused(refusal) => write!(f, "{} [{}]", refusal.message(), refusal.code()),
+            Together::Resources => f.write_str("there are not enough registers or shared memory"),
+        }
+    }
 }
 
 /// How good a decision is, for comparison with others about the same loop: the worst of its forms counts.
@@ -98,8 +122,8 @@ pub fn decisions(
         let loops = loops_at(laid, span);
         let any = |has: fn(&Kernel, Op) -> bool| loops.iter().any(|of| has(laid, *of));
         let together = match (any(reasons::has_dots), any(reasons::has_wgmma)) {
-            (_, true) => together.clone(),
-            (true, false) if may_be => Some(NO_WGMMA.to_owned()),
+            (_, true) => together,
+            (true, false) if may_be => Some(Together::Refused(Refusal::NoWgmma)),
             _ => None,
         };
         let mut levers = suggestions::of_loop(laid, &loops, cx);
@@ -127,9 +151,11 @@ impl Decision {
             Some(reason) => remark.note(format!("the warps are not specialized: {reason}")),
             None => remark,
         };
-        match help {
-            Some(help) => remark.help(help),
-            None => remark,
+        // A change that was tried is worth more than the general one.
+        match (help, self.together) {
+            (Some(help), _) => remark.help(help),
+            (None, Some(Together::Refused(refusal))) => remark.help(format!("to specialize them, {}", refusal.help())),
+            (None, _) => remark,
         }
     }
 
@@ -253,18 +279,14 @@ impl LoopForm {
     }
 }
 
-/// The refusal of loops with other dots, on a target with `wgmma`.
-const NO_WGMMA: &str = "no dot of the loop can use `wgmma`, which needs at least 64 rows, at least 32 bytes of K, operands of at most \
-                        half of shared memory, and a multiple of 4 warps";
-
 /// Why the warps of a kernel with a `wgmma` dot are not specialized, if the reasons of its loops do not explain it.
-fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<String>, PassError> {
+fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<Together>, PassError> {
     if !cx.specializes_warps() {
-        return Ok(Some("disabled by `warp_specialize`, `launch_cooperative_grid` or `structure`".into()));
+        return Ok(Some(Together::Option));
     }
     Ok(match Candidate::of(laid, cx)? {
-        Err(NO_COPIES) => None,
-        Err(reason) => Some(reason.into()),
-        Ok(_) => Some("there are not enough registers or shared memory".into()),
+        Err(Refusal::NoCopies) => None,
+        Err(refusal) => Some(Together::Refused(refusal)),
+        Ok(_) => Some(Together::Resources),
     })
 }

@@ -6,12 +6,10 @@
 //! the launch, so the second version is compiled at the first launch that needs it.
 
 use super::super::Backend;
-use super::occupancy::{blocks, registers, with_most};
+use super::occupancy::with_most;
 use super::{Context, Module, Stream};
+use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
 use std::sync::{Arc, OnceLock};
-
-/// A thread cannot have more.
-const MOST_REGISTERS: u32 = 255;
 
 /// Kernels that need fewer registers are not limited by a step of occupancy.
 const LEAST_REGISTERS: u32 = 96;
@@ -33,11 +31,13 @@ pub(super) struct FewBlocks {
 impl FewBlocks {
     /// The version to compile for a kernel that takes `taken` registers, where a step of occupancy limited these.
     pub(super) fn of(context: &Context, ptx: &str, symbol: &str, taken: u32, threads: u32) -> Option<FewBlocks> {
-        is_held_back(taken, threads).then(|| with_most(ptx, most(threads))).flatten().map(|ptx| FewBlocks {
-            source: Some((ptx, symbol.to_owned())),
-            threads,
-            most_blocks: at_once(context, most(threads), threads),
-            module: OnceLock::new(),
+        is_held_back(taken, threads).then(|| with_most(ptx, SmLimits::most_registers(threads))).flatten().map(|ptx| {
+            FewBlocks {
+                source: Some((ptx, symbol.to_owned())),
+                threads,
+                most_blocks: at_once(context, SmLimits::most_registers(threads), threads),
+                module: OnceLock::new(),
+            }
         })
     }
 
@@ -82,18 +82,14 @@ impl FewBlocks {
 
 /// Whether the next step of occupancy may have limited the registers of a kernel.
 fn is_held_back(taken: u32, threads: u32) -> bool {
-    let step = registers(blocks(taken, threads).max(1), threads).min(MOST_REGISTERS);
-    taken >= LEAST_REGISTERS && taken + NEAR > step && taken + NEAR < most(threads)
-}
-
-/// The most registers per thread of a block that has an SM to itself.
-fn most(threads: u32) -> u32 {
-    registers(1, threads).min(MOST_REGISTERS)
+    let step = SmLimits::registers_for(SmLimits::blocks_by_registers(taken, threads).max(1), threads)
+        .min(REGISTERS_PER_THREAD);
+    taken >= LEAST_REGISTERS && taken + NEAR > step && taken + NEAR < SmLimits::most_registers(threads)
 }
 
 /// The blocks that are resident on all SMs, as far as registers limit them.
 fn at_once(context: &Context, registers: u32, threads: u32) -> u64 {
-    u64::from(context.multiprocessors()) * u64::from(blocks(registers, threads))
+    u64::from(context.multiprocessors()) * u64::from(SmLimits::blocks_by_registers(registers, threads))
 }
 
 #[cfg(test)]
@@ -111,6 +107,6 @@ mod tests {
 
     #[test]
     fn a_thread_has_up_to_255_registers() {
-        assert_eq!([128, 256, 512, 1024].map(most), [255, 255, 128, 64]);
+        assert_eq!([128, 256, 512, 1024].map(SmLimits::most_registers), [255, 255, 128, 64]);
     }
 }

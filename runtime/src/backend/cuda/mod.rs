@@ -19,8 +19,8 @@ mod stream;
 mod tensor_map;
 
 use module::Module;
-use occupancy::Multiprocessor;
 use pinned::Pinned;
+use rtc_abi::SmLimits;
 pub(crate) use stream::Stream;
 
 use super::{Backend, BackendStream, Code, DeviceKind, Form, Image, MAP_BYTES, MapError, PinnedMemory, Place};
@@ -45,7 +45,7 @@ pub(crate) struct Context {
     shared_limit: u32,
     multiprocessors: u32,
     /// What one of them holds.
-    multiprocessor: Multiprocessor,
+    multiprocessor: SmLimits,
     /// That of the default stream.
     scratch: scratch::Scratch,
     /// Streams besides the default one that were made here and live.
@@ -75,7 +75,7 @@ impl Context {
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let multiprocessor = Multiprocessor {
+        let multiprocessor = SmLimits {
             threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)? as u32,
             blocks: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)? as u32,
             shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as u32,
@@ -115,7 +115,7 @@ impl Context {
     }
 
     /// What an SM holds.
-    fn multiprocessor(&self) -> Multiprocessor {
+    fn multiprocessor(&self) -> SmLimits {
         self.multiprocessor
     }
 

@@ -5,6 +5,7 @@
 use super::few_blocks::FewBlocks;
 use super::{Context, Module};
 use crate::Result;
+use rtc_abi::SmLimits;
 use std::sync::Arc;
 
 /// Compiling longer text twice takes longer than it is worth.
@@ -21,16 +22,6 @@ const FEW_WARPS: u32 = 12;
 
 /// How often it is tried.
 const ATTEMPTS: usize = 2;
-
-/// What limits the blocks on an SM besides registers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Multiprocessor {
-    pub threads: u32,
-    pub blocks: u32,
-    pub shared_bytes: u32,
-    /// What each block takes beside its own.
-    pub reserved_bytes: u32,
-}
 
 /// The kernel that was compiled from this text, or the same with fewer registers where more blocks of so many threads and
 /// so many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
@@ -69,37 +60,16 @@ pub(super) fn with_most(ptx: &str, registers: u32) -> Option<String> {
     (ptx.matches(threads).count() == 1).then(|| ptx.replacen(threads, &format!("\n.maxnreg {registers}{threads}"), 1))
 }
 
-impl Multiprocessor {
-    fn blocks_beside_registers(self, threads: u32, shared_bytes: u32) -> u32 {
-        let by_shared = self.shared_bytes / (shared_bytes + self.reserved_bytes).max(1);
-        by_shared.min(self.threads / threads.max(1)).min(self.blocks)
-    }
-}
-
-/// Registers for four parts of an SM, each with its own warps; a warp takes a multiple of 256.
-const PART: u32 = 16384;
-
-/// How many blocks of so many threads fit by their registers.
-pub(super) fn blocks(registers: u32, threads: u32) -> u32 {
-    let warp = registers.max(1).next_multiple_of(8) * 32;
-    PART / warp * 4 / threads.div_ceil(32).max(1)
-}
-
-/// The most registers of a thread with which so many blocks fit.
-pub(super) fn registers(blocks: u32, threads: u32) -> u32 {
-    let warps = (blocks * threads.div_ceil(32)).div_ceil(4).max(1);
-    PART / warps / 32 / 8 * 8
-}
-
 /// Numbers of registers less than `taken` with which more blocks fit, up to `most`, the most blocks first.
 fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
-    let (now, warps) = (blocks(taken, threads), threads.div_ceil(32));
+    let (now, warps) = (SmLimits::blocks_by_registers(taken, threads), threads.div_ceil(32));
     let is_worth = |count: &u32| {
-        let left = registers(*count, threads);
+        let left = SmLimits::registers_for(*count, threads);
         let few = now * warps < FEW_WARPS && count * warps <= ENOUGH_WARPS && left * 2 >= taken;
         left < taken && now * warps < MOST_WARPS && (few || left * 6 >= taken * 5)
     };
-    let mut counts: Vec<u32> = (now + 1..=most).rev().filter(is_worth).map(|count| registers(count, threads)).collect();
+    let mut counts: Vec<u32> =
+        (now + 1..=most).rev().filter(is_worth).map(|count| SmLimits::registers_for(count, threads)).collect();
     counts.dedup();
     counts
 }
@@ -107,18 +77,6 @@ fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn blocks_follow_from_registers() {
-        assert_eq!(blocks(128, 128), 4);
-        assert_eq!(blocks(129, 128), 3);
-        assert_eq!(blocks(255, 128), 2);
-        assert_eq!(blocks(255, 256), 1);
-        for (count, threads) in [(1, 128), (3, 128), (4, 128), (2, 256), (7, 64), (16, 32)] {
-            let most = registers(count, threads);
-            assert!(blocks(most, threads) >= count && blocks(most + 1, threads) < count, "{count} {threads}: {most}");
-        }
-    }
 
     #[test]
     fn a_few_registers_are_given_up_and_many_where_few_warps_run() {
@@ -139,13 +97,5 @@ mod tests {
         let ptx = ".visible .entry k(\n)\n.reqntid 128\n{\n";
         assert_eq!(with_most(ptx, 96).as_deref(), Some(".visible .entry k(\n)\n.maxnreg 96\n.reqntid 128\n{\n"));
         assert_eq!(with_most(".visible .entry k()\n{\n", 96), None);
-    }
-
-    #[test]
-    fn shared_memory_threads_and_blocks_limit_too() {
-        let h100 = Multiprocessor { threads: 2048, blocks: 32, shared_bytes: 233_472, reserved_bytes: 1024 };
-        assert_eq!(h100.blocks_beside_registers(128, 0), 16);
-        assert_eq!(h100.blocks_beside_registers(32, 0), 32);
-        assert_eq!(h100.blocks_beside_registers(128, 48 * 1024), 4);
     }
 }

@@ -21,6 +21,7 @@
 
 use std::collections::HashSet;
 
+use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions};
 
 use crate::pass::missing;
@@ -30,8 +31,6 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Registers of a thread where a partition has no budget.
-const MOST_REGISTERS: u32 = 255;
 /// The registers of a thread in addition to the accumulators of both dots and the operand of the second one.
 const OTHER_REGISTERS: u32 = 40;
 
@@ -53,12 +52,12 @@ pub(crate) fn is_applicable(kernel: &Kernel) -> bool {
 fn pairs(kernel: &Kernel) -> Vec<ChainedDots> {
     let Some(division) = kernel.specialization() else { return Vec::new() };
     // The assembler reserves registers for dots in flight within the number at the start; otherwise it serializes dots.
-    let at_start = kernel.registers_at_start().unwrap_or(MOST_REGISTERS);
+    let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
     let mut pairs = Vec::new();
     for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
         let registers = match kernel.kind(division) {
             OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
-            _ => MOST_REGISTERS,
+            _ => REGISTERS_PER_THREAD,
         };
         let fits = |pair: &ChainedDots| {
             let held = pair.registers(kernel);

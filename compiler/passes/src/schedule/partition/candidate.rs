@@ -11,17 +11,15 @@ use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
 use super::row_vectors::{self, Row};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
-use crate::access::box_analysis::{BoxAccess, BoxAnalysis, Reason};
+use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::access::clamped_rows;
 use crate::access::dead_lanes;
+use crate::access::refusal::Refusal;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
 use crate::schedule::tma::tma_reductions;
 use crate::{PassContext, PassError};
-
-/// The refusal of loops without copies.
-pub(crate) const NO_COPIES: Reason = "no loop copies operands of a dot to shared memory";
 
 /// A kernel whose warps can be divided.
 pub(crate) struct Candidate {
@@ -43,7 +41,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// The candidate in a kernel, and the kernel with copies instead of loads; or the refusal.
-    pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Reason>, PassError> {
+    pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
         let Loads { accesses, rows, before } = match accesses(&staged) {
@@ -74,22 +72,22 @@ impl Candidate {
         accesses: &HashMap<Value, BoxAccess>,
         loops: Vec<(Op, Vec<row_vectors::StagedRow>)>,
         written: HashSet<Memory>,
-    ) -> Result<Candidate, Reason> {
+    ) -> Result<Candidate, Refusal> {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
         let mut known = BoxAnalysis::new(kernel, &ranges);
         let (producer, rings, before, row_rings, stores, clamps) = Default::default();
         let mut found = Candidate { loops: producer, rings, before, row_rings, stores, written, clamps };
         for (of, rows) in loops {
-            let path = path(kernel, of).ok_or("the loop is nested in an operation other than a loop or branch")?;
+            let path = path(kernel, of).ok_or(Refusal::Nesting)?;
             let mut producer = ProducerLoop { of, path, copies: Vec::new(), groups: Vec::new(), rows };
             for copy in copies(kernel, of) {
-                let access = accesses.get(&kernel.operand(copy, 0)).ok_or("a copy is not a box of a tensor")?;
+                let access = accesses.get(&kernel.operand(copy, 0)).ok_or(Refusal::NotBox)?;
                 if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
-                    return Err("the kernel writes memory that the loop reads");
+                    return Err(Refusal::WrittenInLoop);
                 }
                 if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
-                    return Err("an operand's shared-memory layout is not one that TMA writes");
+                    return Err(Refusal::BufferLayout);
                 }
                 check_wraps(&mut known, kernel.operand(copy, 1), access)?;
                 producer.copies.push((copy, access.clone()));
@@ -116,16 +114,16 @@ impl Candidate {
     }
 
     /// The rings that all loops share.
-    fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+    fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
         if self.loops.is_empty() {
-            return Err(NO_COPIES);
+            return Err(Refusal::NoCopies);
         }
         if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
-            return Err("one of several loops is nested in another loop or in a branch");
+            return Err(Refusal::LoopsNested);
         }
         let makes = |of: &ProducerLoop| of.copies.iter().any(|(_, access)| access.is_made);
         if self.loops.len() > 1 && self.loops.iter().any(makes) {
-            return Err("there are several loops, and their tensor maps are made in the kernel");
+            return Err(Refusal::LoopsWithMaps);
         }
         for of in &self.loops {
             for (number, (copy, _)) in of.copies.iter().enumerate() {
@@ -144,12 +142,12 @@ impl Candidate {
 }
 
 /// Makes a ring also fit a buffer.
-fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Reason> {
-    let ty = kernel.value_type(buffer).as_shared().ok_or("a copy has no shared-memory buffer of its own")?;
+fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Refusal> {
+    let ty = kernel.value_type(buffer).as_shared().ok_or(Refusal::NoBuffer)?;
     match rings.get_mut(number) {
         None => rings.push(ty),
         Some(ring) if ring.elem != ty.elem => {
-            return Err("loops copy operands of different types to the same ring");
+            return Err(Refusal::RingTypes);
         }
         Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
         Some(_) => {}
@@ -168,25 +166,25 @@ struct Loads {
 }
 
 /// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
-fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
+fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
     let mmas = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
         all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
     };
     let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
     if loops.is_empty() {
-        return Err("no loop has a `wgmma` dot");
+        return Err(Refusal::NoWgmma);
     }
     if kernel.persistent.is_some() || kernel.specialization().is_some() {
-        return Err("the kernel is warp-specialized already");
+        return Err(Refusal::Specialized);
     }
     // Blocks of a cluster without work are left out; only inline assembly could use them.
     let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
     if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
-        return Err("inline assembly in a kernel with `num_ctas` > 1");
+        return Err(Refusal::AssemblyInCluster);
     }
     if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
-        return Err("`maxnreg` is set, or `num_warps` is less than 4");
+        return Err(Refusal::Options);
     }
     let ranges = Ranges::new(kernel);
     let mut known = BoxAnalysis::new(kernel, &ranges);
@@ -196,7 +194,7 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Reason> {
     for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
         out.insert(load, known.load(load)?);
         if !pointers.insert(kernel.operand(load, 0)) {
-            return Err("two loads use the same pointers");
+            return Err(Refusal::SamePointers);
         }
     }
     let rows = row_vectors::find(&mut known, &loops);
@@ -231,19 +229,19 @@ fn path(kernel: &Kernel, of: Op) -> Option<Vec<Op>> {
 }
 
 /// The memory that a kernel writes, if it has no side effects whose time or order is observable.
-fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Reason> {
+fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>, Refusal> {
     let in_loop = |op: Op| loops.iter().any(|of| kernel.op(op).parent == Some(kernel.op(*of).blocks[0]));
     let mut written = HashSet::new();
     for op in all {
         match kernel.kind(*op) {
             OpKind::Store { .. } => {
-                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or(Refusal::UnknownStore)?);
             }
             // Programs run in any order anyway, and the old value is not used.
             OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(*op, 0)) => {
-                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or("a store's target is not known")?);
+                written.insert(memory(kernel, kernel.operand(*op, 0)).ok_or(Refusal::UnknownStore)?);
             }
-            OpKind::Load { volatile: true, .. } => return Err("an access is volatile"),
+            OpKind::Load { volatile: true, .. } => return Err(Refusal::Volatile),
             OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
             OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
             OpKind::FenceAsync {} => {}
@@ -256,7 +254,7 @@ fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>,
                     Space::Shared => false,
                 };
                 if kernel.effects(*op).any(|(effect, _)| tells(effect.space, effect.access)) {
-                    return Err("the kernel has observable side effects whose order matters");
+                    return Err(Refusal::SideEffects);
                 }
             }
         }
@@ -271,7 +269,7 @@ fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
 }
 
 /// Checks that rows which a copy fills with zeros, where the source wraps around, never reach a result.
-fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Reason> {
+fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Refusal> {
     let kernel = known.kernel;
     for (number, axis) in access.axes.iter().enumerate() {
         let Some(modulus) = &axis.modulus else { continue };
@@ -302,7 +300,7 @@ fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -
                     _ => true,
                 };
                 if seen {
-                    return Err("rows taken modulo a size are not masked off when results are stored");
+                    return Err(Refusal::WrapsStored);
                 }
             }
         }

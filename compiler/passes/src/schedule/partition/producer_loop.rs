@@ -6,7 +6,8 @@ use rtc_ir::{Kernel, Op, OpKind, Value};
 
 use super::config;
 use super::row_vectors;
-use crate::access::box_analysis::{BoxAccess, Reason};
+use crate::access::box_analysis::BoxAccess;
+use crate::access::refusal::Refusal;
 
 /// A loop with copies for dots.
 pub(crate) struct ProducerLoop {
@@ -32,7 +33,7 @@ impl ProducerLoop {
 
     /// Checks that the loop does nothing but copy, compute dots on the copies, and arithmetic; operand A can also be in
     /// registers, or in shared memory since before the loop.
-    pub fn check_body(&self, kernel: &Kernel) -> Result<(), Reason> {
+    pub fn check_body(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let body = kernel.op(self.of).blocks[0];
         let inside = rtc_ir::walk_block(kernel, body);
         let copied: HashSet<Value> = self.copies.iter().map(|(op, _)| kernel.operand(*op, 1)).collect();
@@ -45,25 +46,25 @@ impl ProducerLoop {
                         buffer(0).and_then(|made| kernel.def_op(made)).is_some_and(|made| !inside.contains(&made));
                     let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer));
                     if !right || !(in_registers || before) {
-                        return Err("an operand of a dot is computed, not loaded");
+                        return Err(Refusal::ComputedOperand);
                     }
                 }
                 OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
-                    return Err("an operand of a dot is computed, not loaded");
+                    return Err(Refusal::ComputedOperand);
                 }
                 _ => {}
             }
         }
-        if self.mmas(kernel).is_empty() { Err("the loop has no `wgmma` dot") } else { Ok(()) }
+        if self.mmas(kernel).is_empty() { Err(Refusal::NoWgmma) } else { Ok(()) }
     }
 
-    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Reason> {
+    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for (copy, _) in &self.copies {
             let copied = Some(kernel.operand(*copy, 1));
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
-            let first = mmas.iter().position(reads).ok_or("a copy feeds no dot")?;
+            let first = mmas.iter().position(reads).ok_or(Refusal::IdleCopy)?;
             heads.push(first);
         }
         let mut order = heads.clone();

@@ -20,7 +20,7 @@
 //! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
 //! (`defer_stores.rs`).
 
-use rtc_abi::ResultStores;
+use rtc_abi::{ResultStores, SmLimits};
 use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
 
 use super::candidate::Candidate;
@@ -53,8 +53,8 @@ const HELD_REGISTERS: u32 = 24;
 const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
 const MOST_REGISTERS: u32 = 240;
-/// Registers of an SM for one lane of all its warps together.
-const LANE_REGISTERS: u32 = 2048;
+/// The most registers of a thread at the start.
+const MOST_AT_START: u32 = 248;
 /// With fewer registers at the start, addresses that are computed before the partitions begin are spilled.
 const LEAST_AT_START: u32 = 64;
 /// Blocks per SM with other work between dots.
@@ -63,8 +63,6 @@ const MOST_BLOCKS: u32 = 3;
 const MOST_SLOTS: u32 = 6;
 /// With fewer slots the barriers of a ring cost more than they hide.
 pub(crate) const LEAST_SLOTS: u32 = 2;
-/// Shared memory of an SM that is not a block's: each takes so many bytes for the system.
-const SYSTEM_BYTES: u32 = 1024;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if !cx.specializes_warps() {
@@ -130,7 +128,7 @@ impl Candidate {
         let warps = kernel.options.num_warps;
         let all = warps + TAKEN_WARPS;
         let producer = if self.has_work_between(kernel) { FEW_REGISTERS } else { PRODUCER_REGISTERS };
-        let start = (LANE_REGISTERS / (all * blocks)).min(248) / 8 * 8;
+        let start = SmLimits::registers_for(blocks, all * 32).min(MOST_AT_START);
         let own = (start * all).checked_sub(producer * TAKEN_WARPS)? / warps / 8 * 8;
         let mmas: Vec<Vec<Op>> = self.loops.iter().map(|of| of.mmas(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
@@ -173,10 +171,7 @@ fn fitting(
     found: &Candidate,
     mut form: PartitionConfig,
 ) -> Result<Option<Kernel>, PassError> {
-    let most = match form.blocks {
-        1 => cx.target.shared_bytes_max,
-        blocks => (cx.target.shared_bytes_max + SYSTEM_BYTES) / blocks - SYSTEM_BYTES,
-    };
+    let most = cx.target.sm.shared_for(form.blocks);
     let rings = found.rings.iter().chain(&found.row_rings);
     let slot: u64 = rings.map(|ring| place_bytes(Type::Shared(*ring))).sum();
     form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);

@@ -11,6 +11,7 @@
 //! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
+use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
 
 use super::expand_loop::{self, mma_in_flight};
@@ -118,10 +119,10 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
 /// How many blocks an SM holds at the same time if the loop has so many slots; roughly, since the `registers` of a
 /// thread are only an estimate before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
-    let threads = 32 * u64::from(kernel.group_of(op).warps);
+    let threads = 32 * kernel.group_of(op).warps;
     let accs = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
-    let each = (u64::from(accs) + OTHER_REGISTERS).max(registers.into()).min(255);
-    let by_registers = REGISTERS / (each * threads);
+    let each = (accs + OTHER_REGISTERS).max(registers).min(REGISTERS_PER_THREAD);
+    let by_registers = u64::from(SmLimits::blocks_by_registers(each, threads));
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)
@@ -145,10 +146,8 @@ fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
     mmas.filter(kinds).filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|layout| layout.registers()).sum()
 }
 
-/// Registers of an SM.
-const REGISTERS: u64 = 65536;
 /// The registers of a thread in addition to its accumulators.
-const OTHER_REGISTERS: u64 = 56;
+const OTHER_REGISTERS: u32 = 56;
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
     slots(kernel, op).unwrap_or(1)

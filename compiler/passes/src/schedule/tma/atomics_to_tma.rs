@@ -115,11 +115,11 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
         OpKind::AtomicRmw { sem: MemSemantic::Relaxed, .. } if cx.target.has(Feature::Tma) => {
             kernel.value_type(kernel.operand(op, 1)).shape()?;
             let reason = match tma_reductions::access(&mut known, op) {
-                _ if !cx.structure.stages() => "disabled by `structure`",
-                Err(reason) => reason,
-                Ok(_) => "there is not enough shared memory",
+                _ if !cx.structure.stages() => "disabled by `structure`".to_owned(),
+                Err(refusal) => format!("{} [{}]", refusal.message(), refusal.code()),
+                Ok(_) => "there is not enough shared memory".to_owned(),
             };
-            Some((op, format!("no a TMA reduction combines the tile with the tensor: {reason}")))
+            Some((op, format!("each thread has atomics of its own instead of a TMA reduction: {reason}")))
         }
         _ => None,
     });

@@ -10,7 +10,8 @@ use rtc_ir::effects::{EffectKind as Kind, On, Space};
 use rtc_ir::{Elem, Kernel, MemScope, MemSemantic, Op, OpKind, RmwOp, Scalar};
 
 use crate::access::addresses::memory;
-use crate::access::box_analysis::{BoxAccess, BoxAnalysis, Reason};
+use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::access::refusal::Refusal;
 
 /// How an atomic operation combines; `None` for other operations.
 pub(crate) fn operation(kernel: &Kernel, op: Op) -> Option<RmwOp> {
@@ -21,22 +22,22 @@ pub(crate) fn operation(kernel: &Kernel, op: Op) -> Option<RmwOp> {
 }
 
 /// The box that an atomic operation combines with a tile, if a copy can do it.
-pub(crate) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, Reason> {
+pub(crate) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, Refusal> {
     let kernel = known.kernel;
-    let OpKind::AtomicRmw { op: by, sem, scope, .. } = *kernel.kind(op) else { return Err("is no atomic operation") };
+    let OpKind::AtomicRmw { op: by, sem, scope, .. } = *kernel.kind(op) else { return Err(Refusal::NotAtomic) };
     if is_ordered(sem, scope) || kernel.is_used(kernel.result(op, 0)) {
-        return Err("the atomic operation has ordering semantics, or its result is used");
+        return Err(Refusal::AtomicOrder);
     }
-    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or("not a numeric tile")?;
+    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or(Refusal::AtomicTile)?;
     if !by.has_copies(elem) {
-        return Err("TMA has no such reduction for this element type");
+        return Err(Refusal::AtomicType);
     }
     if shows(kernel, op, by) {
-        return Err("the kernel accesses the same memory in another way, or signals other blocks");
+        return Err(Refusal::AtomicShared);
     }
     let access = known.stored(op)?;
     if !begins_inside(known, op, elem, &access) {
-        return Err("an index may be negative, or a row may start at an address that is not a multiple of 16 bytes");
+        return Err(Refusal::AtomicStart);
     }
     let signed = match &access.descriptor {
         Some(_) => pointee(kernel, &access).map(DType::is_signed),
@@ -44,7 +45,7 @@ pub(crate) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, R
         None => access.is_made.then_some(false),
     };
     match (by.signed(elem), signed) {
-        (Some(wanted), Some(given)) if wanted != given => Err("the tensor's elements differ in signedness"),
+        (Some(wanted), Some(given)) if wanted != given => Err(Refusal::AtomicSign),
         _ => Ok(access),
     }
 }
