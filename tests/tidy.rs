@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/operands.rs"]
+mod operands;
 #[path = "tidy/words.rs"]
 mod words;
 
