@@ -1,5 +1,5 @@
 //! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files may be, module
-//! comments, and the words of the glossary.
+//! comments, the words of the glossary, and operands by name.
 
 use std::collections::BTreeMap;
 use std::fs;
