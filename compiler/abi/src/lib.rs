@@ -12,6 +12,7 @@
 //! | `expr.rs` | [`Expr`], expressions that the launcher computes from integer arguments |
 //!
 //! Types are written as signatures spell them wherever they are text: `i32`, `*fp16`, `tensordesc<fp16[128,64]>`.
+#![warn(clippy::missing_errors_doc)]
 
 mod dtype;
 pub mod expr;

@@ -183,6 +183,10 @@ pub struct UnknownTarget {
 
 impl Target {
     /// The target called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownTarget`], which lists the names that there are.
     pub fn named(name: &str) -> Result<&'static Target, UnknownTarget> {
         TARGETS.iter().find(|target| target.name == name).ok_or_else(|| UnknownTarget {
             name: name.to_owned(),
