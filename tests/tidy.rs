@@ -1,5 +1,5 @@
 //! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files may be, module
-//! comments, and the words of the glossary.
+//! comments, the words of the glossary, and operands by name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/operands.rs"]
+mod operands;
 #[path = "tidy/words.rs"]
 mod words;
 

@@ -279,9 +279,9 @@ impl<'a, 'c> Lowering<'a, 'c> {
         self.get(self.kernel.operand(op, index))
     }
 
-    /// Optional operand `index` of an operation, if it is there.
-    fn optional(&self, op: Op, index: usize) -> Result<Option<Registers<'c>>> {
-        self.kernel.optional(op, index).map(|value| self.get(value)).transpose()
+    /// The registers of an operand that may be absent.
+    fn present(&self, operand: Option<rtc_ir::Value>) -> Result<Option<Registers<'c>>> {
+        operand.map(|value| self.get(value)).transpose()
     }
 
     /// Lowers the operations of a block; the registers that its terminator hands out.

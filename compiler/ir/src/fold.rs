@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Scalar, Traits, Value};
+use crate::{Elem, EvalContext, Evaluate, Kernel, Literal, Op, OpKind, Scalar, Traits, Value, view};
 
 /// The most operations that [`known_bits`] follows.
 const MAX_STEPS: usize = 1000;
@@ -12,8 +12,9 @@ pub fn constant_bits(kernel: &Kernel, value: Value) -> Option<u64> {
     let op = kernel.def_op(value)?;
     match kernel.kind(op) {
         OpKind::Constant { value: literal } => Some(literal.bits(kernel.value_type(value).elem()?.num()?)),
+        // The ways in which a tile is filled with a number.
         OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => {
-            constant_bits(kernel, kernel.operand(op, 0))
+            constant_bits(kernel, kernel.forwarded(op)?)
         }
         _ => None,
     }
@@ -28,7 +29,8 @@ pub fn constant_int(kernel: &Kernel, value: Value) -> Option<i64> {
 /// The trip count of a loop with constant bounds.
 pub fn trip_count(kernel: &Kernel, op: Op) -> Option<u64> {
     let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return None };
-    let [lower, upper, step] = [0, 1, 2].map(|index| constant_int(kernel, kernel.operand(op, index)));
+    let range = view::ForRange::at(kernel, op);
+    let [lower, upper, step] = [range.lower(), range.upper(), range.step()].map(|bound| constant_int(kernel, bound));
     let step = u64::try_from(step?).ok().filter(|step| *step > 0)?;
     Some(u64::try_from(upper?.checked_sub(lower?)?).map_or(0, |length| length.div_ceil(step)))
 }

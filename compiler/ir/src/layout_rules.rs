@@ -11,7 +11,7 @@
 use rtc_layout::{Coord, Layout};
 
 use crate::effects::{Space, When};
-use crate::{DotKind, Kernel, Op, OpKind, Scalar, Shape, Traits, Type};
+use crate::{DotKind, Kernel, Op, OpKind, Scalar, Shape, Traits, Type, view};
 
 /// The layout that operand `index` should have so that the results get `result` for nothing. `None` if the operation
 /// does not tie the two.
@@ -159,7 +159,7 @@ pub(crate) fn check(kernel: &Kernel, op: Op) -> Result<(), String> {
             Ok(())
         }
         OpKind::Dot { kind, .. } => check_dot(kernel, op, *kind),
-        OpKind::DotBuffers { kind } => match kernel.layout_of(data.operands[2]) {
+        OpKind::DotBuffers { kind } => match kernel.layout_of(view::DotBuffers::at(kernel, op).acc()) {
             Some(acc) if *kind == DotKind::MmaF64 && !is_mma_f64(acc) => {
                 Err(format!("the layouts do not fit a product of kind {kind}"))
             }
@@ -177,8 +177,8 @@ fn check_bulk(kernel: &Kernel, op: Op) -> Result<(), String> {
     let Some((_, Some(buffer))) = effects.find(|(e, _)| e.space == Space::Shared && e.when == When::Async) else {
         return Ok(());
     };
-    let needs = match kernel.value_type(kernel.operand(op, 0)) {
-        Type::Desc(desc) => desc.align(),
+    let needs = match kernel.desc(op).map(|desc| kernel.value_type(desc)) {
+        Some(Type::Desc(desc)) => desc.align(),
         _ => 16,
     };
     let has = kernel.place_alignment(buffer);
@@ -190,8 +190,9 @@ fn check_bulk(kernel: &Kernel, op: Op) -> Result<(), String> {
 
 /// Copies by threads: each element once, and whole pieces of 4, 8 or 16 bytes side by side in the buffer.
 fn check_copy(kernel: &Kernel, op: Op, vector: u32) -> Result<(), String> {
-    let [pointer, buffer, ..] = kernel.op(op).operands[..] else { return Ok(()) };
-    let (Some(layout), Some(ty)) = (kernel.layout_of(pointer), kernel.value_type(buffer).as_shared()) else {
+    let copy = view::CopyAsync::at(kernel, op);
+    let (Some(layout), Some(ty)) = (kernel.layout_of(copy.pointer()), kernel.value_type(copy.buffer()).as_shared())
+    else {
         return Ok(());
     };
     if !layout.copies().none() {
@@ -201,7 +202,7 @@ fn check_copy(kernel: &Kernel, op: Op, vector: u32) -> Result<(), String> {
     if !matches!(bytes, 4 | 8 | 16) || vector > layout.registers() {
         return Err(format!("a copy of {bytes} bytes: not 4, 8 or 16, or more than a thread has"));
     }
-    if !kernel.place_alignment(buffer).is_multiple_of(bytes) {
+    if !kernel.place_alignment(copy.buffer()).is_multiple_of(bytes) {
         return Err(format!("the buffer does not lie at a multiple of {bytes} bytes"));
     }
     let shared = kernel.slot_layout(ty);
@@ -215,8 +216,8 @@ fn check_copy(kernel: &Kernel, op: Op, vector: u32) -> Result<(), String> {
 }
 
 fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
-    let data = kernel.op(op);
-    let layouts = [0, 1, 2].map(|i| kernel.layout_of(data.operands[i]));
+    let dot = view::Dot::at(kernel, op);
+    let layouts = [dot.lhs(), dot.rhs(), dot.acc()].map(|value| kernel.layout_of(value));
     let [Some(lhs), Some(rhs), Some(acc)] = layouts else { return Ok(()) };
     let fits = match kind {
         // Before a kind is chosen there are no requirements.
@@ -234,7 +235,7 @@ fn check_dot(kernel: &Kernel, op: Op, kind: DotKind) -> Result<(), String> {
             holds(0, lhs) && holds(1, rhs)
         }
         DotKind::MmaV2 => {
-            let bits = kernel.value_type(data.operands[0]).elem().map_or(0, |e| e.bits());
+            let bits = kernel.value_type(dot.lhs()).elem().map_or(0, |e| e.bits());
             if !matches!(bits, 8 | 16 | 32) {
                 return Err(format!("mma_v2 does not take operands of {bits} bits"));
             }

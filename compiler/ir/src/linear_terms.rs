@@ -1,6 +1,6 @@
 //! The linear terms of an index: from an address back to the numbers that it grows with.
 
-use crate::{BlockPtrType, DescType, Kernel, Op, OpKind, Type, Value, ValueDef, regions};
+use crate::{BlockPtrType, DescType, Kernel, Op, OpKind, Type, Value, ValueDef, regions, view};
 
 /// The values from which a value is computed by sums, products, selects and widening.
 ///
@@ -11,8 +11,11 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
         ValueDef::Result(op, _) => {
             let data = kernel.op(op);
             match &data.kind {
-                OpKind::Select {} => data.operands[1..].to_vec(),
-                OpKind::ShlI {} => vec![data.operands[0]],
+                OpKind::Select {} => {
+                    let select = view::Select::at(kernel, op);
+                    vec![select.lhs(), select.rhs()]
+                }
+                OpKind::ShlI {} => vec![view::ShlI::at(kernel, op).lhs()],
                 OpKind::AddI {}
                 | OpKind::SubI {}
                 | OpKind::MulI {}
@@ -20,17 +23,10 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
                 | OpKind::MaxSI {}
                 | OpKind::ExtSI { .. }
                 | OpKind::ExtUI { .. }
-                | OpKind::Splat {}
-                | OpKind::Unsplat {}
-                | OpKind::ExpandDims { .. }
-                | OpKind::Broadcast {}
-                | OpKind::Reshape { .. }
-                | OpKind::Trans { .. }
                 | OpKind::Join {}
                 | OpKind::Split {}
-                | OpKind::Cat {}
-                | OpKind::ConvertLayout {}
-                | OpKind::Hint { .. } => data.operands.to_vec(),
+                | OpKind::Cat {} => data.operands.to_vec(),
+                kind if kind.forwards().is_some() => data.operands.to_vec(),
                 _ => regions::sources(kernel, value).to_vec(),
             }
         }
@@ -39,7 +35,10 @@ pub fn linear_sources(kernel: &Kernel, value: Value) -> Vec<Value> {
             let around = kernel.block(block).parent;
             match around.map(|op| (op, kernel.kind(op))) {
                 // The index of a loop grows from its bounds.
-                Some((op, OpKind::ForRange { .. })) if handed.is_empty() => kernel.op(op).operands[..2].to_vec(),
+                Some((op, OpKind::ForRange { .. })) if handed.is_empty() => {
+                    let range = view::ForRange::at(kernel, op);
+                    vec![range.lower(), range.upper()]
+                }
                 _ => handed.to_vec(),
             }
         }

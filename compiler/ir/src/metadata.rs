@@ -6,7 +6,7 @@ use rtc_abi::metadata::Metadata;
 use rtc_abi::{DType, HostTensorMap, ParamType, Target, TensorMap, ValueType};
 
 use crate::effects::Space;
-use crate::{Elem, Hidden, Kernel, MAP_BYTES, Op, OpKind, Param, Scalar, Type};
+use crate::{Elem, Hidden, Kernel, MAP_BYTES, Op, OpKind, Param, Scalar, Type, view};
 
 impl Kernel {
     /// The first operation of the body that may access global memory or have another external effect.
@@ -30,7 +30,7 @@ impl Kernel {
         let makers = crate::walk(self).into_iter().filter(|op| matches!(self.kind(*op), OpKind::MakeMap { .. }));
         let placed = makers.map(|op| {
             let start = end;
-            end += if self.optional(op, 1).is_some() { 2 } else { 1 };
+            end += if view::MakeMap::at(self, op).turn().is_some() { 2 } else { 1 };
             (op, start..end)
         });
         placed.collect()

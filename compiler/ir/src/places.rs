@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{BARRIER_BYTES, Kernel, Op, OpKind, Value, constant_bits, place_bytes};
+use crate::{BARRIER_BYTES, Kernel, Op, OpKind, Value, constant_bits, place_bytes, view};
 
 impl Kernel {
     /// The bytes from one slot of a ring to the next.
@@ -36,7 +36,7 @@ impl Kernel {
             return Some((made, whole));
         }
         let start = match self.kind(op) {
-            OpKind::Slot {} => match constant_bits(self, self.operand(op, 1)) {
+            OpKind::Slot {} => match constant_bits(self, view::Slot::at(self, op).index()) {
                 Some(index) => u64::from(index as u32) * self.stride(source),
                 None => return Some((made, whole)),
             },

@@ -6,7 +6,7 @@
 
 use rtc_layout::{InputBit, Layout, Multiplier, operand_plan, reduce_plan};
 
-use crate::{DotKind, Elem, Kernel, Op, OpKind, Value};
+use crate::{DotKind, Elem, Kernel, Op, OpKind, Value, view};
 
 /// The alignment of a scratch buffer and of each part of it, in bytes.
 pub const SCRATCH_ALIGN: u32 = 16;
@@ -46,25 +46,26 @@ pub fn scratch_bytes(kernel: &Kernel, op: Op) -> Option<u32> {
             let used = kernel.is_used(result);
             (used && !held_once).then(|| tile_bytes(kernel, result))
         }
-        OpKind::Gather { .. } => Some(tile_bytes(kernel, data.operands[0])),
+        OpKind::Gather { .. } => Some(tile_bytes(kernel, view::Gather::at(kernel, op).source())),
         OpKind::Sort { .. } => {
             // Partners in registers and lanes are combined by shuffles. An unused buffer would be wrong, not only
             // wasteful: an operation with a buffer is assumed to contain a barrier.
-            let layout = kernel.layout_of(data.operands[0])?;
+            let source = view::Sort::at(kernel, op).source();
+            let layout = kernel.layout_of(source)?;
             let crosses = |bit: &InputBit| !matches!(bit, InputBit::Register(_) | InputBit::Lane(_));
             let needed = layout.axis_bits(layout.rank() - 1).is_none_or(|bits| bits.iter().any(crosses));
-            needed.then(|| tile_bytes(kernel, data.operands[0]))
+            needed.then(|| tile_bytes(kernel, source))
         }
         OpKind::Dot { kind, .. } => {
             let multiplier = multiplier(*kind)?;
             // Operands are widened to the elements of the sums before they are stored.
-            let acc = data.operands[2];
-            let bits = kernel.value_type(acc).elem()?.bytes() * 8;
-            let bytes = |index: u32| {
-                let source = kernel.layout_of(data.operands[index as usize])?;
-                Some(operand_plan(source, kernel.layout_of(acc)?, index, bits, multiplier).bytes())
+            let dot = view::Dot::at(kernel, op);
+            let bits = kernel.value_type(dot.acc()).elem()?.bytes() * 8;
+            let bytes = |index: u32, operand: Value| {
+                let source = kernel.layout_of(operand)?;
+                Some(operand_plan(source, kernel.layout_of(dot.acc())?, index, bits, multiplier).bytes())
             };
-            Some(bytes(0)? + bytes(1)?)
+            Some(bytes(0, dot.lhs())? + bytes(1, dot.rhs())?)
         }
         OpKind::Histogram { bins } => Some(bins * 4),
         OpKind::MakeMap { .. } => Some(MAP_BYTES),

@@ -43,7 +43,7 @@ use crate::layout_rules::{self, has_shape};
 use crate::text::{PrintOptions, Printer, indent};
 use crate::{
     Block, DotKind, Elem, Kernel, MAX_TILE_ELEMENTS, Op, OpKind, Phase, Traits, Type, Value, ValueDef, WarpGroup,
-    scratch_bytes,
+    scratch_bytes, view,
 };
 use crate::{hidden, regions};
 
@@ -354,7 +354,8 @@ impl Verifier<'_> {
         let data = kernel.op(op);
         self.offset(op);
         if let OpKind::ConvertLayout {} = data.kind
-            && let (Some(from), Some(to)) = (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0]))
+            && let (Some(from), Some(to)) =
+                (kernel.layout_of(view::ConvertLayout::at(kernel, op).source()), kernel.layout_of(data.results[0]))
             && conversion(from, to) == Conversion::Shared
         {
             self.complain(op, "the conversion goes through shared memory: it is a store and a load");

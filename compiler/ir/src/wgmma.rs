@@ -26,8 +26,7 @@ pub struct MmaForm {
 impl MmaForm {
     /// The form of an `mma` or `mma_async`; why it has none.
     pub fn of(kernel: &Kernel, op: Op) -> Result<MmaForm, String> {
-        let data = kernel.op(op);
-        let [lhs, rhs, acc, ..] = data.operands[..] else { return Err("needs three operands".into()) };
+        let Some([lhs, rhs, acc]) = kernel.dot_operands(op) else { return Err("needs three operands".into()) };
         let (Some(a), Some(c)) = (operand_shape(kernel.value_type(lhs)), kernel.value_type(acc).shape()) else {
             return Err("has no shapes".into());
         };

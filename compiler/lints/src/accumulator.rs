@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, regions, walk};
+use rtc_ir::{Elem, Kernel, Loc, Op, OpKind, Scalar, Value, regions, view, walk};
 use rtc_source::{Code, Diagnostic};
 
 use super::{About, REACH};
@@ -65,12 +65,15 @@ fn dot_in_sum(kernel: &Kernel, arg: Value, back: Value) -> Option<Op> {
         match &data.kind {
             OpKind::Dot { .. } => {
                 dot = Some(op);
-                work.push(data.operands[2]);
+                work.push(view::Dot::at(kernel, op).acc());
             }
             OpKind::AddF {} | OpKind::SubF {} | OpKind::MulF {} | OpKind::Fma {} | OpKind::CastF { .. } => {
                 work.extend(&data.operands);
             }
-            OpKind::Select {} => work.extend(&data.operands[1..]),
+            OpKind::Select {} => {
+                let select = view::Select::at(kernel, op);
+                work.extend([select.lhs(), select.rhs()]);
+            }
             _ => {}
         }
     }

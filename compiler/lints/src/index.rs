@@ -28,7 +28,8 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
         let result = kernel.result(op, 0);
         let narrow = kernel.value_type(result).elem() == Some(Elem::Num(Scalar::I32));
         let Some(access) = on_the_way.get(&result).filter(|_| narrow) else { continue };
-        let operands = [0, 1].map(|i| ranges.growth(kernel.operand(op, i)));
+        let [l, r, ..] = kernel.op(op).operands[..] else { continue };
+        let operands = [l, r].map(|side| ranges.growth(side));
         let signed = sides.iter().filter_map(|s| s.ty.as_ref()).all(|t| t.signed);
         if let Some(code) = verdict(operands, signed) {
             found.push((diagnostic(about, op, sides, operands, code, *access), kernel.op(op).loc));

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use cranelift_entity::SecondaryMap;
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Padding, Traits, Value, regions};
+use rtc_ir::{Block, Kernel, Literal, Loc, Op, OpKind, Padding, Traits, Value, regions, view};
 use rtc_source::{Code, Diagnostic};
 
 use super::{About, NESTING, text};
@@ -57,7 +57,7 @@ impl Lanes {
 
 pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
     let kernel = about.kernel;
-    let open = |op: &Op| kernel.optional(*op, 0).is_some() && kernel.optional(*op, 1).is_none();
+    let open = |op: &Op| view::Load::of(kernel, *op).is_some_and(|l| l.mask().is_some() && l.other().is_none());
     if !about.sites.accesses.iter().any(|(op, access)| !access.store && open(op)) {
         return Vec::new();
     }
@@ -95,7 +95,8 @@ impl Search<'_, '_> {
         let data = kernel.op(op);
         match &data.kind {
             OpKind::Load { .. } => {
-                let lanes = match (kernel.optional(op, 0), kernel.optional(op, 1)) {
+                let load = view::Load::at(kernel, op);
+                let lanes = match (load.mask(), load.other()) {
                     (Some(_), None) if self.about.sites.accesses.contains_key(&op) => Lanes::ZeroOf(op),
                     (Some(_), Some(other)) => self.lanes[other],
                     _ => Lanes::Defined,
@@ -103,7 +104,7 @@ impl Search<'_, '_> {
                 self.lanes[data.results[0]] = lanes;
             }
             // Elements outside are defined as 0 in the source, as by descriptors.
-            OpKind::DescLoad {} | OpKind::DescGather {} if gives_zeros(kernel, data.operands[0]) => {
+            OpKind::DescLoad {} | OpKind::DescGather {} if kernel.desc(op).is_some_and(|d| gives_zeros(kernel, d)) => {
                 self.lanes[data.results[0]] = Lanes::Zero;
             }
             OpKind::BlockLoad { check, padding: Padding::Zero, .. } if !check.is_empty() => {
@@ -148,11 +149,8 @@ impl Search<'_, '_> {
             OpKind::Constant { .. } | OpKind::Select {} => Lanes::Defined,
             // A truth value as a number is a mask to multiply by.
             OpKind::UIToFp { .. } | OpKind::ExtUI { .. } if lanes(0) == Lanes::Defined => {
-                let narrow = self
-                    .kernel
-                    .value_type(data.operands[0])
-                    .elem()
-                    .is_some_and(|e| e.num().is_some_and(|s| s.bits() == 1));
+                let ty = self.kernel.value_operand(op).map(|value| self.kernel.value_type(value));
+                let narrow = ty.and_then(|ty| ty.elem()?.num()).is_some_and(|s| s.bits() == 1);
                 if narrow { Lanes::Zero } else { Lanes::Defined }
             }
             OpKind::MulF {} | OpKind::MulI {} | OpKind::AndI {} => match (lanes(0), lanes(1)) {
@@ -213,7 +211,7 @@ impl Search<'_, '_> {
             if lanes.is_zero() && neutral {
                 continue;
             }
-            let Some(mask) = kernel.optional(load, 0) else { continue };
+            let Some(mask) = kernel.mask(load) else { continue };
             if self.is_one(mask, axis as usize) {
                 continue;
             }
@@ -275,10 +273,10 @@ fn gives_zeros(kernel: &Kernel, desc: Value) -> bool {
             continue;
         }
         let sources = regions::sources(kernel, value);
-        match kernel.def_op(value) {
-            _ if !sources.is_empty() => work.extend(sources),
-            Some(op) if kernel.optional(op, 0).is_none() => {}
-            _ => return false,
+        if !sources.is_empty() {
+            work.extend(sources);
+        } else if view::MakeDesc::defining(kernel, value).is_none_or(|made| made.nan().is_some()) {
+            return false;
         }
     }
     true

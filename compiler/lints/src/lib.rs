@@ -17,7 +17,7 @@ mod masks;
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, Loc, OpKind, Sites, Value};
+use rtc_ir::{Kernel, Loc, Sites};
 use rtc_source::{Diagnostic, SourceMap, Span};
 
 /// How many values a search goes through before it gives up: kernels of many unrolled steps have long chains.
@@ -72,17 +72,4 @@ fn with_calls(about: &About<'_>, mut diagnostic: Diagnostic, loc: Loc) -> Diagno
 /// The source text of a location, on one line; `None` if it is too long to repeat.
 fn text<'a>(about: &About<'a>, span: Span) -> Option<&'a str> {
     about.source_text(span).filter(|text| !text.is_empty() && text.len() <= 60 && !text.contains('\n'))
-}
-
-/// The value under what only gives it another shape.
-fn unshaped(kernel: &Kernel, mut value: Value) -> Value {
-    while let Some(op) = kernel.def_op(value) {
-        match kernel.kind(op) {
-            OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Hint { .. } => {
-                value = kernel.operand(op, 0);
-            }
-            _ => break,
-        }
-    }
-    value
 }

@@ -7,10 +7,10 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Part, conjunction};
-use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, walk};
+use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, view, walk};
 use rtc_source::{Code, Diagnostic};
 
-use super::{About, REACH, text, unshaped};
+use super::{About, REACH, text};
 
 /// Further accesses of a kernel repeat those before, by unrolling.
 const MAX_ACCESSES: usize = 1024;
@@ -23,14 +23,15 @@ pub(super) fn check(about: &About<'_>) -> Vec<(Diagnostic, Loc)> {
     let ordered: Vec<Op> = walk(kernel).into_iter().filter(|op| accesses.contains_key(op)).take(MAX_ACCESSES).collect();
     let mut bounded: HashMap<Value, MaskBound> = HashMap::new();
     for op in &ordered {
-        let Some(mask) = mask_of(kernel, *op) else { continue };
+        let Some(mask) = kernel.mask(*op) else { continue };
         for comparison in comparisons(kernel, mask) {
             bounded.entry(comparison.offsets).or_insert(MaskBound { comparison: comparison.op, access: *op });
         }
     }
     let mut found = Vec::new();
-    for op in ordered.into_iter().filter(|op| mask_of(kernel, *op).is_none()) {
-        let parts = parts(kernel, kernel.operand(op, 0));
+    for op in ordered.into_iter().filter(|op| kernel.mask(*op).is_none()) {
+        let Some(pointer) = kernel.pointer(op) else { continue };
+        let parts = parts(kernel, pointer);
         let other = parts.iter().find_map(|v| bounded.get(v)).filter(|b| same_branches(kernel, op, b.access));
         let diagnostic = match other {
             Some(bound) => masked_elsewhere(about, op, bound),
@@ -52,16 +53,13 @@ struct Comparison {
     op: Op,
 }
 
-fn mask_of(kernel: &Kernel, op: Op) -> Option<Value> {
-    kernel.optional(op, 0)
-}
-
 /// The comparisons `offsets < bound` of a mask; the bound is the same in all iterations of a loop.
 fn comparisons(kernel: &Kernel, mask: Value) -> Vec<Comparison> {
     let comparison = |part: Part| {
         let op = kernel.def_op(part.value)?;
         let OpKind::CmpI { predicate } = kernel.kind(op) else { return None };
-        let [l, r] = [0, 1].map(|i| unshaped(kernel, kernel.operand(op, i)));
+        let sides = view::CmpI::at(kernel, op);
+        let [l, r] = [sides.lhs(), sides.rhs()].map(|side| kernel.source(side));
         let (offsets, bound) = match predicate {
             Predicate::Lt | Predicate::Le | Predicate::Ult | Predicate::Ule => (l, r),
             Predicate::Gt | Predicate::Ge | Predicate::Ugt | Predicate::Uge => (r, l),
@@ -188,7 +186,7 @@ fn pointer_text(about: &About<'_>, op: Op) -> String {
 /// An access along a loop `range(lower, upper, step)` in blocks of `step`, where the last block is not whole.
 fn past_the_loop(about: &About<'_>, op: Op, parts: &HashSet<Value>) -> Option<Diagnostic> {
     let kernel = about.kernel;
-    let literal = |v: Value| match kernel.def_op(unshaped(kernel, v)).map(|op| kernel.kind(op)) {
+    let literal = |v: Value| match kernel.def_op(kernel.source(v)).map(|op| kernel.kind(op)) {
         Some(OpKind::Constant { value: Literal::Int(i) }) => Some(*i),
         _ => None,
     };
@@ -204,11 +202,12 @@ fn past_the_loop(about: &About<'_>, op: Op, parts: &HashSet<Value>) -> Option<Di
         if !parts.contains(&index) {
             continue;
         }
-        let [lower, upper, step] = [0, 1, 2].map(|i| literal(data.operands[i]));
+        let range = view::ForRange::at(kernel, parent);
+        let [lower, upper, step] = [range.lower(), range.upper(), range.step()].map(literal);
         let step = step.filter(|s| *s > 1)?;
         let whole = match (lower?, upper) {
             (lower, Some(upper)) => (upper - lower) % step == 0,
-            (lower, None) => lower % step == 0 && divides(kernel, data.operands[1], step)?,
+            (lower, None) => lower % step == 0 && divides(kernel, range.upper(), step)?,
         };
         let along = parts.iter().any(|v| arange_size(kernel, *v) == Some(step));
         if whole || !along {
@@ -238,6 +237,6 @@ fn past_the_loop(about: &About<'_>, op: Op, parts: &HashSet<Value>) -> Option<Di
 
 /// Whether an argument is known to be a multiple; nothing is said of other values.
 fn divides(kernel: &Kernel, value: Value, step: i64) -> Option<bool> {
-    let param = kernel.params.iter().find(|p| p.value == unshaped(kernel, value))?;
+    let param = kernel.params.iter().find(|p| p.value == kernel.source(value))?;
     Some(i64::from(param.divisible_by) % step == 0)
 }

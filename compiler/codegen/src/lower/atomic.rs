@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 
 use rtc_abi::Feature;
-use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar};
+use rtc_ir::{Elem, MemScope, MemSemantic, Op, RmwOp, Scalar, view};
 
 use super::Lowering;
 use crate::{
@@ -29,11 +29,12 @@ pub(super) struct AtomicForm {
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn atomic_rmw(&self, op: Op, rmw: RmwOp, sem: MemSemantic, scope: MemScope, vector: u32) -> Result<()> {
-        let values = self.operand(op, 1)?;
-        let elem = self.elem(self.kernel.operand(op, 1))?;
+        let atomic = view::AtomicRmw::at(self.kernel, op);
+        let values = self.get(atomic.value())?;
+        let elem = self.elem(atomic.value())?;
         let form = form(elem, sem, scope)?;
         if let Some(update) = self.by_exchange(rmw, elem) {
-            return self.atomic(op, elem, Some(0), 1, |pointer, register, condition| {
+            return self.atomic(op, elem, 1, |pointer, register, condition| {
                 let update = |old| update(self.e, old, values[register]);
                 vec![self.exchange_until_done(&form, elem, pointer, &update, condition)]
             });
@@ -44,7 +45,7 @@ impl<'c> Lowering<'_, 'c> {
         let action = action(rmw, elem)?;
         let text = format!("{}.{action} $0, [$1], $2;", form.start);
         let constraints = format!("={0},l,{0}", form.class);
-        self.atomic(op, elem, Some(0), 1, |pointer, register, condition| {
+        self.atomic(op, elem, 1, |pointer, register, condition| {
             let operands = vec![pointer, self.atomic_operand(elem, values[register])];
             vec![self.atomic_instruction(&form, elem, &text, &constraints, operands, condition)]
         })
@@ -54,7 +55,7 @@ impl<'c> Lowering<'_, 'c> {
     /// one after implement `sem`, instead of one with each.
     fn atomic_vectors(&self, op: Op, elem: Elem, sem: MemSemantic, scope: MemScope, vector: u32) -> Result<()> {
         let e = self.e;
-        let values = self.operand(op, 1)?;
+        let values = self.get(view::AtomicRmw::at(self.kernel, op).value())?;
         let count = vector as usize;
         let single = form(elem, sem, scope)?;
         let word = e.integer_type(single.bits);
@@ -86,7 +87,7 @@ impl<'c> Lowering<'_, 'c> {
         if !is_used && matches!(sem, MemSemantic::Release | MemSemantic::AcqRel) {
             e.assembly(&fence, "", &[], &[], true);
         }
-        self.atomic(op, elem, Some(0), vector as usize, |pointer, register, condition| {
+        self.atomic(op, elem, vector as usize, |pointer, register, condition| {
             let results = if is_used { count } else { 0 };
             let predicate = condition.map_or(String::new(), |_| format!("@${} ", results + count + 1));
             let text = if is_used {
@@ -125,13 +126,14 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn atomic_cas(&self, op: Op, sem: MemSemantic, scope: MemScope) -> Result<()> {
-        let (compare, values) = (self.operand(op, 1)?, self.operand(op, 2)?);
-        let elem = self.elem(self.kernel.operand(op, 2))?;
+        let swap = view::AtomicCas::at(self.kernel, op);
+        let (compare, values) = (self.get(swap.compare())?, self.get(swap.value())?);
+        let elem = self.elem(swap.value())?;
         let form = form(elem, sem, scope)?;
         let scope_name = scope_name(scope);
         let text = format!("atom.global.{sem}.{scope_name}.cas.b{} $0, [$1], $2, $3;", form.bits);
         let constraints = format!("={0},l,{0},{0}", form.class);
-        self.atomic(op, elem, None, 1, |pointer, register, condition| {
+        self.atomic(op, elem, 1, |pointer, register, condition| {
             let operands = vec![
                 pointer,
                 self.atomic_operand(elem, compare[register]),
@@ -141,23 +143,19 @@ impl<'c> Lowering<'_, 'c> {
         })
     }
 
-    /// Runs `act` once for each `vector` elements and hands the results to all holders. `mask` is the number of the optional
-    /// operand that masks elements off, if there is one; the scratch operand follows it.
+    /// Runs `act` once for each `vector` elements and hands the results to all holders.
     pub(super) fn atomic(
         &self,
         op: Op,
         elem: Elem,
-        mask: Option<usize>,
         vector: usize,
         act: impl Fn(Value<'c>, usize, Option<Value<'c>>) -> Vec<Value<'c>>,
     ) -> Result<()> {
-        let pointers = self.operand(op, 0)?;
-        let masks = match mask {
-            Some(index) => self.optional(op, index)?,
-            None => None,
-        };
+        let missing = || CodegenError::lowering("an atomic operation without a pointer");
+        let pointer = self.kernel.pointer(op).ok_or_else(missing)?;
+        let (pointers, masks) = (self.get(pointer)?, self.present(self.kernel.mask(op))?);
         let result = self.kernel.result(op, 0);
-        let holders = self.holders(self.kernel.operand(op, 0))?;
+        let holders = self.holders(pointer)?;
         let mut olds: Vec<Option<Value<'c>>> = vec![None; pointers.len()];
         for (register, pointer) in pointers.iter().enumerate().step_by(vector) {
             if register as u32 & holders.copied_registers == 0 {
@@ -179,12 +177,11 @@ impl<'c> Lowering<'_, 'c> {
                 (None, None) => None,
             })
             .collect();
-        let scratch = mask.map_or(0, |index| index + 1);
-        if self.kernel.optional(op, scratch).is_none() {
+        if self.kernel.scratch(op).is_none() {
             self.define(op, olds);
             return Ok(());
         }
-        let base = self.scratch(op, scratch)?;
+        let base = self.scratch(op)?;
         let Some(layout) = layout else {
             self.when(holders.thread, || self.store_shared(base, elem, &olds, elem.bytes()));
             self.barrier();

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use rtc_ir::{Elem, MemScope, MemSemantic, Op, Scalar};
+use rtc_ir::{Elem, MemScope, MemSemantic, Op, Scalar, view};
 
 use super::Lowering;
 use super::atomic::{AtomicForm, scope_name};
@@ -18,18 +18,19 @@ impl<'c> Lowering<'_, 'c> {
         let form = register_form(elem)?;
         let text = format!("ld.{sem}.{}.global.b{} $0, [$1];", scope_name(scope), elem.bits());
         let constraints = format!("={},l", form.class);
-        self.atomic(op, elem, Some(0), 1, |pointer, _, condition| {
+        self.atomic(op, elem, 1, |pointer, _, condition| {
             vec![self.atomic_instruction(&form, elem, &text, &constraints, vec![pointer], condition)]
         })
     }
 
     pub(super) fn atomic_store(&self, op: Op, sem: MemSemantic, scope: MemScope) -> Result<()> {
-        let (pointers, values) = (self.operand(op, 0)?, self.operand(op, 1)?);
-        let masks = self.optional(op, 0)?;
-        let elem = self.elem(self.kernel.operand(op, 1))?;
+        let store = view::AtomicStore::at(self.kernel, op);
+        let (pointers, values) = (self.get(store.pointer())?, self.get(store.value())?);
+        let masks = self.present(store.mask())?;
+        let elem = self.elem(store.value())?;
         let form = register_form(elem)?;
-        let store = format!("st.{sem}.{}.global.b{} [$0], $1;", scope_name(scope), elem.bits());
-        let holders = self.holders(self.kernel.operand(op, 0))?;
+        let instruction = format!("st.{sem}.{}.global.b{} [$0], $1;", scope_name(scope), elem.bits());
+        let holders = self.holders(store.pointer())?;
         for (register, pointer) in pointers.iter().enumerate() {
             if register as u32 & holders.copied_registers != 0 {
                 continue;
@@ -40,11 +41,11 @@ impl<'c> Lowering<'_, 'c> {
             }
             let mut operands = vec![*pointer, value];
             let mut constraints = format!("l,{}", form.class);
-            let mut text = store.clone();
+            let mut text = instruction.clone();
             if let Some(condition) = self.both(masks.as_ref().map(|masks| masks[register]), holders.thread) {
                 operands.push(condition);
                 constraints.push_str(",b");
-                text = format!("@$2 {store}");
+                text = format!("@$2 {instruction}");
             }
             self.e.assembly(&text, &constraints, &operands, &[], true);
         }
@@ -54,16 +55,17 @@ impl<'c> Lowering<'_, 'c> {
     /// Each thread repeats its own loads. The timer is read by the thread that polls, and all threads of the block get what
     /// it found, so that they agree even if the time runs out.
     pub(super) fn atomic_poll(&self, op: Op, sem: MemSemantic, scope: MemScope) -> Result<()> {
+        let poll = view::AtomicPoll::at(self.kernel, op);
         let e = self.e;
-        let expected = self.operand(op, 1)?;
-        let timeout = self.optional(op, 1)?.map(|registers| registers[0]);
-        let elem = self.elem(self.kernel.operand(op, 1))?;
+        let expected = self.get(poll.expected())?;
+        let timeout = self.present(poll.timeout())?.map(|registers| registers[0]);
+        let elem = self.elem(poll.expected())?;
         let form = register_form(elem)?;
         let word = e.integer_type(form.bits);
         let text = format!("ld.{sem}.{}.global.b{} $0, [$1];", scope_name(scope), form.bits);
         let constraints = format!("={},l", form.class);
         let timer = || e.assembly("mov.u64 $0, %globaltimer;", "=l", &[], &[e.ty.i64], true)[0];
-        self.atomic(op, Elem::Num(Scalar::I32), None, 1, |pointer, register, condition| {
+        self.atomic(op, Elem::Num(Scalar::I32), 1, |pointer, register, condition| {
             let load = || e.assembly(&text, &constraints, &[pointer], &[word], true);
             let poll = || -> std::result::Result<_, Infallible> {
                 let begin = timeout.map(|_| timer());

@@ -1,7 +1,7 @@
 //! Buffers and barriers in shared memory: a value of these types is an address.
 
 use rtc_abi::Feature;
-use rtc_ir::{BARRIER_BYTES, Op, SharedType};
+use rtc_ir::{BARRIER_BYTES, Op, SharedType, view};
 use rtc_layout::{SharedAccess as TileAccess, SharedLayout};
 
 use super::{Lowering, SHARED_SYMBOL};
@@ -44,7 +44,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn slot(&self, op: Op) -> Result<()> {
-        let (ring, index) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let slot = view::Slot::at(self.kernel, op);
+        let (ring, index) = (slot.buffer(), slot.index());
         let bytes = match self.kernel.value_type(ring).as_shared() {
             Some(shared) => shared.slot_stride() as i32,
             None => BARRIER_BYTES as i32,
@@ -57,13 +58,15 @@ impl<'c> Lowering<'_, 'c> {
 
     /// The memory stays as it is; the type says what it means.
     pub(super) fn shared_again(&self, op: Op) -> Result<()> {
-        let address = self.scalar(self.kernel.operand(op, 0))?;
+        let missing = || CodegenError::lowering("a view of no buffer");
+        let buffer = self.kernel.buffer(op).ok_or_else(missing)?;
+        let address = self.scalar(buffer)?;
         self.define(op, vec![address]);
         Ok(())
     }
 
     pub(super) fn shared_slice(&self, op: Op, offsets: &[u32], shape: &[u32]) -> Result<()> {
-        let source = self.kernel.operand(op, 0);
+        let source = view::SharedSlice::at(self.kernel, op).buffer();
         let (ty, layout) = self.slot_layout(source)?;
         let (start, _) = layout
             .slice(offsets, shape)
@@ -74,7 +77,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn local_store(&self, op: Op) -> Result<()> {
-        let (value, buffer) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let store = view::LocalStore::at(self.kernel, op);
+        let (value, buffer) = (store.value(), store.buffer());
         let (ty, shared) = self.slot_layout(buffer)?;
         let matrices = self.matrix_instructions().store;
         let access = TileAccess::best(&shared, self.layout(value)?, ty.elem.bytes() * 8, matrices, true);
@@ -89,7 +93,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn local_load(&self, op: Op) -> Result<()> {
-        let (buffer, result) = (self.kernel.operand(op, 0), self.kernel.result(op, 0));
+        let (buffer, result) = (view::LocalLoad::at(self.kernel, op).buffer(), self.kernel.result(op, 0));
         let (ty, shared) = self.slot_layout(buffer)?;
         let matrices = self.matrix_instructions().load;
         let access = TileAccess::best(&shared, self.layout(result)?, ty.elem.bytes() * 8, matrices, false);

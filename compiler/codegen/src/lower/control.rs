@@ -1,6 +1,6 @@
 //! Loops and branches. Carried tiles are flattened: one MLIR value per register.
 
-use rtc_ir::{Block, Literal, Op, OpKind};
+use rtc_ir::{Block, Literal, Op, OpKind, view};
 
 use super::{Lowering, Registers};
 use crate::{
@@ -10,8 +10,9 @@ use crate::{
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn for_range(&self, op: Op, unsigned: bool) -> Result<()> {
-        let bound = |index| self.scalar(self.kernel.operand(op, index));
-        let (lower, upper, step) = (bound(0)?, bound(1)?, bound(2)?);
+        let range = view::ForRange::at(self.kernel, op);
+        let (lower, upper, step) =
+            (self.scalar(range.lower())?, self.scalar(range.upper())?, self.scalar(range.step())?);
         let initial = self.flatten(self.kernel.variadic(op))?;
         let body = self.kernel.op(op).blocks[0];
         let run = |index: Value<'c>, carried: &[Value<'c>]| {
@@ -20,7 +21,7 @@ impl<'c> Lowering<'_, 'c> {
             self.unflatten(arguments, carried)?;
             Ok::<_, CodegenError>(flat(&self.block(body)?))
         };
-        let results = if self.is_one(self.kernel.operand(op, 2)) {
+        let results = if self.is_one(range.step()) {
             self.e.for_loop(Loop { lower, upper, step, unsigned }, &initial, run)?
         } else {
             // An index that steps over the end could overflow, so the iterations are counted.
@@ -70,7 +71,7 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn if_else(&self, op: Op) -> Result<()> {
         let data = self.kernel.op(op);
-        let condition = self.scalar(data.operands[0])?;
+        let condition = self.scalar(view::IfElse::at(self.kernel, op).condition())?;
         let mut types: Vec<Type<'c>> = Vec::new();
         for result in &data.results {
             types.extend(vec![self.register_type(*result)?; self.register_count(*result)?]);

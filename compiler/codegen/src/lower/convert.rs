@@ -1,7 +1,7 @@
 //! Layout conversions within warps: a renaming of registers, or shuffles. A pass has split the others.
 
 use rtc_abi::Feature;
-use rtc_ir::Op;
+use rtc_ir::{Op, view};
 use rtc_layout::{Conversion, LaneXor, MatrixInstructions, ShufflePlan, conversion};
 
 use super::{Lowering, Registers};
@@ -12,7 +12,7 @@ use crate::{
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn convert_layout(&self, op: Op) -> Result<()> {
-        let (source, result) = (self.kernel.operand(op, 0), self.kernel.result(op, 0));
+        let (source, result) = (view::ConvertLayout::at(self.kernel, op).source(), self.kernel.result(op, 0));
         let (from, to) = (self.layout(source)?, self.layout(result)?);
         let registers = self.get(source)?;
         match conversion(from, to) {

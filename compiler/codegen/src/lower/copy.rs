@@ -1,6 +1,6 @@
 //! Asynchronous copies, of elements by each thread and of tiles by tensor maps, and barriers.
 
-use rtc_ir::{Op, RmwOp};
+use rtc_ir::{Op, RmwOp, view};
 
 use super::Lowering;
 use crate::{
@@ -11,9 +11,10 @@ use crate::{
 impl<'c> Lowering<'_, 'c> {
     /// `copy_async`: each thread copies the elements of its pointers, `vector` elements at a time.
     pub(super) fn copy_async(&self, op: Op, vector: u32) -> Result<()> {
+        let copy = view::CopyAsync::at(self.kernel, op);
         let e = self.e;
-        let (pointer, buffer) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
-        let (pointers, mask) = (self.get(pointer)?, self.optional(op, 0)?);
+        let (pointer, buffer) = (copy.pointer(), copy.buffer());
+        let (pointers, mask) = (self.get(pointer)?, self.present(copy.mask())?);
         let (layout, (ty, shared)) = (self.layout(pointer)?, self.slot_layout(buffer)?);
         let size = ty.elem.bytes();
         let place = |index: u32| shared.offset_of(index).unwrap_or(0) * size;
@@ -33,7 +34,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn barrier_expect(&self, op: Op, bytes: u32) -> Result<()> {
-        self.e.barrier_expect(self.leader(), self.scalar(self.kernel.operand(op, 0))?, bytes);
+        self.e.barrier_expect(self.leader(), self.scalar(view::BarrierExpect::at(self.kernel, op).barrier())?, bytes);
         Ok(())
     }
 
@@ -41,35 +42,42 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn barrier_arrive(&self, op: Op) -> Result<()> {
         let first = self.thread_bits_clear(31).unwrap_or_else(|| self.e.bool(true));
         self.e.warp_barrier();
-        self.e.barrier_arrive(first, self.scalar(self.kernel.operand(op, 0))?);
+        self.e.barrier_arrive(first, self.scalar(view::BarrierArrive::at(self.kernel, op).barrier())?);
         Ok(())
     }
 
     pub(super) fn barrier_wait(&self, op: Op) -> Result<()> {
-        let (barrier, parity) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let wait = view::BarrierWait::at(self.kernel, op);
+        let (barrier, parity) = (wait.barrier(), wait.parity());
         self.e.barrier_wait(self.scalar(barrier)?, self.e.andi(self.scalar(parity)?, self.e.i32(1)));
         Ok(())
     }
 
     pub(super) fn copy_bulk(&self, op: Op) -> Result<()> {
-        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
-        let (ty, _) = self.slot_layout(self.kernel.operand(op, 1))?;
+        let copy = view::CopyBulk::at(self.kernel, op);
+        let (to, from, barrier) =
+            (self.scalar(copy.buffer())?, self.scalar(copy.pointer())?, self.scalar(copy.barrier())?);
+        let (ty, _) = self.slot_layout(copy.buffer())?;
         let bytes = ty.shape.numel() as u32 * ty.elem.bytes();
-        self.e.bulk_copy(self.leader(), operand(1)?, operand(0)?, bytes, operand(2)?);
+        self.e.bulk_copy(self.leader(), to, from, bytes, barrier);
         Ok(())
     }
 
     pub(super) fn copy_desc(&self, op: Op) -> Result<()> {
-        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
-        self.e.bulk_load(self.leader(), operand(1)?, operand(0)?, &self.coordinates(op)?, operand(2)?);
+        let copy = view::CopyDesc::at(self.kernel, op);
+        let (to, desc, barrier) =
+            (self.scalar(copy.buffer())?, self.scalar(copy.desc())?, self.scalar(copy.barrier())?);
+        self.e.bulk_load(self.leader(), to, desc, &self.coordinates(op)?, barrier);
         Ok(())
     }
 
     /// A copy to a tensor is a group of its own.
     pub(super) fn copy_desc_store(&self, op: Op, reduction: Option<RmwOp>) -> Result<()> {
-        let operand = |index: usize| self.scalar(self.kernel.operand(op, index));
+        let missing = || CodegenError::lowering("a copy to a tensor without its operands");
+        let (desc, buffer) = self.kernel.desc(op).zip(self.kernel.buffer(op)).ok_or_else(missing)?;
+        let (desc, buffer) = (self.scalar(desc)?, self.scalar(buffer)?);
         let reduction = reduction.map(bulk_reduction).transpose()?;
-        self.e.bulk_store(self.leader(), operand(0)?, &self.coordinates(op)?, operand(1)?, reduction);
+        self.e.bulk_store(self.leader(), desc, &self.coordinates(op)?, buffer, reduction);
         self.e.bulk_commit();
         Ok(())
     }

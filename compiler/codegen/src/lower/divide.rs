@@ -6,12 +6,12 @@
 //! comparison of the divisor is enough instead of two, and none where the divisor is known to be at least one, as in
 //! `1 / (1 + exp(-x))`. The results are those of `div.full`.
 
-use rtc_ir::{Elem, Literal, Op, OpKind};
+use rtc_ir::{Elem, Literal, Op, OpKind, constant_int, view};
 
 use super::Lowering;
 use crate::{
     emit::{Cmpf, Value},
-    error::Result,
+    error::{CodegenError, Result},
 };
 
 /// Divisors above this have a denormal reciprocal.
@@ -28,7 +28,8 @@ impl<'c> Lowering<'_, 'c> {
     /// `divf` of formats up to `f32`, which it is computed in.
     pub(super) fn divide(&self, op: Op, elem: Elem) -> Result<()> {
         let e = self.e;
-        let (dividend, divisor) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let missing = || CodegenError::lowering("a quotient without sides");
+        let [dividend, divisor] = self.kernel.sides(op).ok_or_else(missing)?;
         // `ptxas` fuses the last multiplication of `div.full` with a sum as well.
         let fuse = self.kernel.options.fp_fusion;
         let divisors = self.get(divisor)?;
@@ -133,7 +134,9 @@ impl<'c> Lowering<'_, 'c> {
                 let (a, b) = (of(0), of(1));
                 (a.0 + b.0, a.1 + b.1)
             }
-            OpKind::Bitcast { .. } if self.shifted_sign_is_clear(self.kernel.operand(op, 0), depth) => POSITIVE,
+            OpKind::Bitcast { .. } if self.shifted_sign_is_clear(view::Bitcast::at(self.kernel, op).value(), depth) => {
+                POSITIVE
+            }
             _ => UNKNOWN,
         };
         if low.is_nan() || high.is_nan() { UNKNOWN } else { (low, high) }
@@ -142,21 +145,11 @@ impl<'c> Lowering<'_, 'c> {
     /// Whether an integer is the bits of a float, shifted to the left, whose new sign bit is clear for all floats of
     /// the range: `exp` makes powers of two like this.
     fn shifted_sign_is_clear(&self, value: rtc_ir::Value, depth: u32) -> bool {
-        let operand = |value, wanted: fn(&OpKind) -> bool| {
-            let op = self.kernel.def_op(value).filter(|op| wanted(self.kernel.kind(*op)))?;
-            Some((op, self.kernel.operand(op, 0)))
-        };
         let clear = || {
-            let (shift, bits) = operand(value, |kind| matches!(kind, OpKind::ShlI {}))?;
-            let mut distance = self.kernel.def_op(self.kernel.operand(shift, 1))?;
-            while matches!(self.kernel.kind(distance), OpKind::Splat {}) {
-                distance = self.kernel.def_op(self.kernel.operand(distance, 0))?;
-            }
-            let OpKind::Constant { value: Literal::Int(distance @ 1..=31) } = *self.kernel.kind(distance) else {
-                return None;
-            };
-            let (_, float) = operand(bits, |kind| matches!(kind, OpKind::Bitcast { .. }))?;
-            let (low, high) = self.range(float, depth + 1);
+            let shift = view::ShlI::defining(self.kernel, value)?;
+            let distance = constant_int(self.kernel, shift.rhs()).filter(|distance| (1..=31).contains(distance))?;
+            let cast = view::Bitcast::defining(self.kernel, shift.lhs())?;
+            let (low, high) = self.range(cast.value(), depth + 1);
             let sign = 31 - distance;
             let same = low > 0.0 && low.to_bits() >> sign == high.to_bits() >> sign;
             Some(same && low.to_bits() >> sign & 1 == 0)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{DotKind, Elem, Op, Rounding, Scalar};
+use rtc_ir::{DotKind, Elem, Op, Rounding, Scalar, view};
 use rtc_layout::{Coord, Layout, MmaShape};
 
 use super::{Lowering, memory::Words};
@@ -58,11 +58,9 @@ pub(super) struct Instruction {
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn dot(&self, op: Op, kind: DotKind) -> Result<()> {
-        let layouts = Layouts {
-            lhs: self.layout(self.kernel.operand(op, 0))?,
-            rhs: self.layout(self.kernel.operand(op, 1))?,
-            acc: self.layout(self.kernel.operand(op, 2))?,
-        };
+        let dot = view::Dot::at(self.kernel, op);
+        let layouts =
+            Layouts { lhs: self.layout(dot.lhs())?, rhs: self.layout(dot.rhs())?, acc: self.layout(dot.acc())? };
         match kind {
             DotKind::Fma => self.dot_fma(op, &layouts),
             DotKind::FmaShared | DotKind::MmaF64 => self.dot_shared(op, kind),
@@ -73,9 +71,10 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     fn dot_mma(&self, op: Op, layouts: &Layouts<'_>) -> Result<()> {
-        let (lhs, rhs, acc) = (self.operand(op, 0)?, self.operand(op, 1)?, self.operand(op, 2)?);
-        let elem = |index: usize| self.elem(self.kernel.operand(op, index));
-        let instruction = self.instruction(elem(0)?, elem(1)?, elem(2)?)?;
+        let dot = view::Dot::at(self.kernel, op);
+        let (lhs, rhs, acc) = (self.get(dot.lhs())?, self.get(dot.rhs())?, self.get(dot.acc())?);
+        let (of_lhs, of_rhs, of_acc) = (self.elem(dot.lhs())?, self.elem(dot.rhs())?, self.elem(dot.acc())?);
+        let instruction = self.instruction(of_lhs, of_rhs, of_acc)?;
         let shape = instruction.shape;
         let per_acc = shape.result_registers() as usize;
         let mut acc = acc.to_vec();
@@ -87,14 +86,13 @@ impl<'c> Lowering<'_, 'c> {
                 let place = layouts.acc.coords(*first as u32, 0, 0);
                 let a = fragment(layouts.lhs, |rank| (rank - 1, depth), place, shape.operand_registers(0))?;
                 let b = fragment(layouts.rhs, |rank| (rank - 2, depth), place, shape.operand_registers(1))?;
-                let (of_lhs, of_rhs) = (elem(0)?, elem(1)?);
                 let pack = instruction.operands;
                 let row = rows.entry(a.start).or_insert_with(|| self.pack_fragment(of_lhs, &lhs[a], pack));
                 let column = columns.entry(b.start).or_insert_with(|| self.pack_fragment(of_rhs, &rhs[b], pack));
                 let operands = row.iter().chain(column.iter()).copied().collect();
-                let accs = self.pack_fragment(elem(2)?, &acc[*first..first + per_acc], instruction.accumulator);
+                let accs = self.pack_fragment(of_acc, &acc[*first..first + per_acc], instruction.accumulator);
                 let accs = self.multiply(&instruction, operands, accs);
-                let accs = self.unpack_fragment(elem(2)?, &accs, instruction.accumulator);
+                let accs = self.unpack_fragment(of_acc, &accs, instruction.accumulator);
                 acc[*first..first + per_acc].copy_from_slice(&accs);
             }
         }
@@ -182,10 +180,10 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     fn dot_fma(&self, op: Op, layouts: &Layouts<'_>) -> Result<()> {
-        let elem = self.elem(self.kernel.operand(op, 2))?;
-        let lhs = self.widened(op, 0, elem)?;
-        let rhs = self.widened(op, 1, elem)?;
-        let mut acc = self.operand(op, 2)?.to_vec();
+        let dot = view::Dot::at(self.kernel, op);
+        let elem = self.elem(dot.acc())?;
+        let (lhs, rhs) = (self.widened(dot.lhs(), elem)?, self.widened(dot.rhs(), elem)?);
+        let mut acc = self.get(dot.acc())?.to_vec();
         let rank = layouts.acc.rank();
         let elsewhere = || CodegenError::lowering("`dot` by FMA with operands held in other threads");
         for depth in 0..layouts.depth() {
@@ -213,9 +211,8 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     /// An operand's registers in the type of the accumulators.
-    pub(super) fn widened(&self, op: Op, index: usize, to: Elem) -> Result<Vec<Value<'c>>> {
-        let from = self.elem(self.kernel.operand(op, index))?;
-        let registers = self.operand(op, index)?;
+    pub(super) fn widened(&self, operand: rtc_ir::Value, to: Elem) -> Result<Vec<Value<'c>>> {
+        let (from, registers) = (self.elem(operand)?, self.get(operand)?);
         let (Elem::Num(from), Elem::Num(to)) = (from, to) else {
             return Err(CodegenError::lowering("`dot` of pointers"));
         };

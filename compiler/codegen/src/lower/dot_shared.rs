@@ -1,7 +1,7 @@
 //! Dots by FMAs, and by `mma.sync` on `f64`, whose operands come from shared memory: those of `dot` are stored first,
 //! those of `dot_buffers` are there already. A loop runs over K, with a few steps unrolled in its body.
 
-use rtc_ir::{DotKind, Elem, Op};
+use rtc_ir::{DotKind, Elem, Op, view};
 use rtc_layout::{OperandPlan, fragment_plan, operand_plan, unrolled_in_buffers, unrolled_steps};
 
 use super::{
@@ -17,19 +17,18 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn dot_shared(&self, op: Op, kind: DotKind) -> Result<()> {
         let e = self.e;
         let multiplier = multiplier(kind)?;
-        let accs = self.kernel.operand(op, 2);
-        let (elem, layout) = (self.elem(accs)?, self.layout(accs)?);
-        let plan = |index: u32| {
-            let source = self.layout(self.kernel.operand(op, index as usize))?;
-            Ok::<_, CodegenError>(operand_plan(source, layout, index, elem.bytes() * 8, multiplier))
+        let dot = view::Dot::at(self.kernel, op);
+        let (elem, layout) = (self.elem(dot.acc())?, self.layout(dot.acc())?);
+        let plan = |index: u32, operand: rtc_ir::Value| {
+            Ok::<_, CodegenError>(operand_plan(self.layout(operand)?, layout, index, elem.bytes() * 8, multiplier))
         };
-        let (lhs, rhs) = (plan(0)?, plan(1)?);
+        let (lhs, rhs) = (plan(0, dot.lhs())?, plan(1, dot.rhs())?);
         let starts = {
-            let base = self.scratch(op, 0)?;
+            let base = self.scratch(op)?;
             [base, e.constant_offset(base, lhs.bytes() as i32)]
         };
-        self.store_operand(&lhs, starts[0], elem, &self.widened(op, 0, elem)?);
-        self.store_operand(&rhs, starts[1], elem, &self.widened(op, 1, elem)?);
+        self.store_operand(&lhs, starts[0], elem, &self.widened(dot.lhs(), elem)?);
+        self.store_operand(&rhs, starts[1], elem, &self.widened(dot.rhs(), elem)?);
         self.barrier();
 
         let steps = lhs.depth * lhs.slices;
@@ -42,17 +41,19 @@ impl<'c> Lowering<'_, 'c> {
         };
         let rank = layout.rank();
         let operands = [fragments(lhs, rank - 1), fragments(rhs, rank - 2)];
-        self.multiply_all(op, &SharedDot { operands, multiplier, elem, layout }, starts, steps, in_body)
+        let initial = self.get(dot.acc())?;
+        let shared = SharedDot { operands, multiplier, elem, layout };
+        self.define(op, self.multiply_all(&initial, &shared, starts, steps, in_body)?);
+        Ok(())
     }
 
     /// `dot_buffers`.
     pub(super) fn dot_buffers(&self, op: Op, kind: DotKind) -> Result<()> {
         let multiplier = multiplier(kind)?;
-        let accs = self.kernel.operand(op, 2);
-        let (elem, layout) = (self.elem(accs)?, self.layout(accs)?);
+        let dot = view::DotBuffers::at(self.kernel, op);
+        let (elem, layout) = (self.elem(dot.acc())?, self.layout(dot.acc())?);
         let (mut steps, mut in_body, mut starts, mut operands) = (1, 1, Vec::new(), Vec::new());
-        for (index, axis) in [(0, 1), (1, 0)] {
-            let buffer = self.kernel.operand(op, index);
+        for (index, axis, buffer) in [(0, 1, dot.lhs()), (1, 0, dot.rhs())] {
             let (_, shared) = self.slot_layout(buffer)?;
             let plan = fragment_plan(&shared, layout, index as u32, elem.bytes() * 8, multiplier);
             steps = shared.shape()[axis];
@@ -69,35 +70,34 @@ impl<'c> Lowering<'_, 'c> {
         let (Ok(operands), Ok(starts)) = (operands.try_into(), starts.try_into()) else {
             return Err(CodegenError::lowering("a dot with other than two operands"));
         };
-        self.multiply_all(op, &SharedDot { operands, multiplier, elem, layout }, starts, steps, in_body)
+        let initial = self.get(dot.acc())?;
+        let shared = SharedDot { operands, multiplier, elem, layout };
+        self.define(op, self.multiply_all(&initial, &shared, starts, steps, in_body)?);
+        Ok(())
     }
 
-    /// Adds all dots to the accumulators of an operation, `in_body` of the `steps` steps at a time.
+    /// Adds all dots to accumulators, `in_body` of the `steps` steps at a time.
     fn multiply_all(
         &self,
-        op: Op,
+        initial: &[Value<'c>],
         dot: &SharedDot<'_>,
         starts: [Value<'c>; 2],
         steps: u32,
         in_body: u32,
-    ) -> Result<()> {
+    ) -> Result<Vec<Value<'c>>> {
         let e = self.e;
-        let initial = self.operand(op, 2)?;
-        let results = if in_body >= steps {
-            self.multiply_steps(dot, starts, steps, &initial)?
-        } else {
-            let rounds = e.i32((steps / in_body) as i32);
-            let range = Loop { lower: e.i32(0), upper: rounds, step: e.i32(1), unsigned: true };
-            e.for_loop(range, &initial, |round, accs| {
-                let starts = [0, 1].map(|index| {
-                    let bytes = dot.operands[index].bytes_to(in_body, dot.elem);
-                    e.byte_offset(starts[index], e.muli(round, e.i32(bytes as i32)))
-                });
-                self.multiply_steps(dot, starts, in_body, accs)
-            })?
-        };
-        self.define(op, results);
-        Ok(())
+        if in_body >= steps {
+            return self.multiply_steps(dot, starts, steps, initial);
+        }
+        let rounds = e.i32((steps / in_body) as i32);
+        let range = Loop { lower: e.i32(0), upper: rounds, step: e.i32(1), unsigned: true };
+        e.for_loop(range, initial, |round, accs| {
+            let starts = [0, 1].map(|index| {
+                let bytes = dot.operands[index].bytes_to(in_body, dot.elem);
+                e.byte_offset(starts[index], e.muli(round, e.i32(bytes as i32)))
+            });
+            self.multiply_steps(dot, starts, in_body, accs)
+        })
     }
 
     /// Stores an operand slice by slice.

@@ -1,7 +1,7 @@
 //! Messages, traps, inline assembly, special registers.
 
 use melior::{Context, ir::Module};
-use rtc_ir::{Elem, Op, Scalar, Text as IrText, interp::full_prefix};
+use rtc_ir::{Elem, Op, Scalar, Text as IrText, interp::full_prefix, view};
 
 use super::{Lowering, memory::Words};
 use crate::{
@@ -180,8 +180,9 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn assertion(&self, op: Op, message: &IrText, file: &IrText, line: u32) -> Result<()> {
+        let asserted = view::Assertion::at(self.kernel, op);
         let e = self.e;
-        let (conditions, mask) = (self.operand(op, 0)?, self.optional(op, 0)?);
+        let (conditions, mask) = (self.get(asserted.condition())?, self.present(asserted.mask())?);
         let mut failed: Option<Value<'c>> = None;
         for (register, condition) in conditions.iter().enumerate() {
             let mut bad = e.xori(*condition, e.bool(true));

@@ -1,6 +1,6 @@
 //! Operations that work on each element alone.
 
-use rtc_ir::{Elem, Literal, Op, Predicate, RoundingMode, Scalar};
+use rtc_ir::{Elem, Literal, Op, Predicate, RoundingMode, Scalar, view};
 
 use super::Lowering;
 use crate::{
@@ -111,7 +111,7 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn add_pointer(&self, op: Op, elem: Elem) -> Result<()> {
         let e = self.e;
-        let offset = self.elem(self.kernel.operand(op, 1))?;
+        let offset = self.elem(view::AddPtr::at(self.kernel, op).offset())?;
         let unit = match elem.pointee().map_or(1, Scalar::bytes) {
             1 => e.ty.i8,
             2 => e.ty.i16,

@@ -1,6 +1,6 @@
 //! Gather and histogram: elements that go to places which only the data decide, through scratch memory.
 
-use rtc_ir::{Elem, Op};
+use rtc_ir::{Elem, Op, view};
 
 use super::Lowering;
 use crate::{
@@ -12,11 +12,12 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn gather(&self, op: Op, axis: u32) -> Result<()> {
         let e = self.e;
         let axis = axis as usize;
-        let (source, index) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let gather = view::Gather::at(self.kernel, op);
+        let (source, index) = (gather.source(), gather.index());
         let (from, to) = (self.layout(source)?, self.layout(index)?);
         let elem = self.elem(source)?;
         let narrow = self.elem(index)?.bits() < 32;
-        let base = self.scratch(op, 0)?;
+        let base = self.scratch(op)?;
         self.store_row_major(base, from, elem, &self.get(source)?);
         self.barrier();
         // The offset of an element is the sum of the contributions of its other coordinates and its index times a
@@ -46,10 +47,10 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn histogram(&self, op: Op, bins: u32) -> Result<()> {
         let e = self.e;
-        let source = self.kernel.operand(op, 0);
-        let elem = self.elem(source)?;
-        let (values, mask) = (self.get(source)?, self.optional(op, 0)?);
-        let base = self.scratch(op, 1)?;
+        let histogram = view::Histogram::at(self.kernel, op);
+        let elem = self.elem(histogram.source())?;
+        let (values, mask) = (self.get(histogram.source())?, self.present(histogram.mask())?);
+        let base = self.scratch(op)?;
         let access = AccessAttrs { align: 4, ..AccessAttrs::default() };
         let threads = self.kernel.group_of(op).threads();
         let own = e.byte_offset(base, e.muli(self.thread(), e.i32(4)));
@@ -62,7 +63,7 @@ impl<'c> Lowering<'_, 'c> {
             }
         }
         self.barrier();
-        let holders = self.holders(source)?;
+        let holders = self.holders(histogram.source())?;
         for (register, value) in values.iter().enumerate() {
             if register as u32 & holders.copied_registers != 0 {
                 continue;

@@ -1,6 +1,6 @@
 //! Tensor maps that a kernel makes, each in places of its own in the block's scratch memory.
 
-use rtc_ir::{MAP_BYTES, Op, Scalar, Type};
+use rtc_ir::{MAP_BYTES, Op, Scalar, Type, view};
 
 use super::Lowering;
 use crate::{
@@ -18,7 +18,7 @@ impl<'c> Lowering<'_, 'c> {
         let size = |value: &rtc_ir::Value| Ok(e.maxsi(self.scalar(*value)?, e.i32(1)));
         let stride = |value: &rtc_ir::Value| Ok(e.muli(self.scalar(*value)?, e.i64(desc.elem.bytes().into())));
         let fields = MapFields {
-            base: self.scalar(kernel.operand(op, 0))?,
+            base: self.scalar(view::MakeMap::at(self.kernel, op).base())?,
             sizes: sizes.iter().rev().map(size).collect::<Result<_>>()?,
             strides: strides.iter().rev().map(stride).collect::<Result<_>>()?,
             shape: desc.shape.iter().rev().copied().collect(),
@@ -26,7 +26,7 @@ impl<'c> Lowering<'_, 'c> {
             swizzle: if desc.swizzle == 0 { 0 } else { desc.swizzle.ilog2() - 4 },
             nan,
         };
-        let made = self.scratch(op, 0)?;
+        let made = self.scratch(op)?;
         let place = self.map_place(op)?;
         let lane = e.andi(self.thread(), e.i32(31));
         let word = e.byte_offset(made, e.muli(lane, e.i32(4)));
@@ -59,7 +59,7 @@ impl<'c> Lowering<'_, 'c> {
             let place = e.constant_offset(e.byte_offset(scratch, bytes), (number * MAP_BYTES) as i32);
             e.value("llvm.addrspacecast", &[place], e.ty.generic, &[])
         });
-        Ok(match self.kernel.optional(op, 1) {
+        Ok(match view::MakeMap::at(self.kernel, op).turn() {
             Some(turn) => e.byte_offset(first, e.muli(self.scalar(turn)?, e.i32(MAP_BYTES as i32))),
             None => first,
         })
@@ -67,7 +67,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// `await_map`: for the thread that copies.
     pub(super) fn await_map(&self, op: Op) -> Result<()> {
-        let place = self.scalar(self.kernel.operand(op, 0))?;
+        let place = self.scalar(view::AwaitMap::at(self.kernel, op).desc())?;
         self.when(Some(self.leader()), || self.e.acquire_map(place));
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! An access without wishes and without condition is a plain `llvm.load` or `llvm.store`, which LLVM understands. One
 //! with a condition is predicated assembly: a branch around a vector load would cost more than the load.
 
-use rtc_ir::{CacheModifier, Elem, Eviction, Op};
+use rtc_ir::{CacheModifier, Elem, Eviction, Op, view};
 
 use super::{Lowering, coordinates::register};
 use crate::{
@@ -88,8 +88,9 @@ impl Words {
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn load(&self, op: Op, modifiers: Modifiers, once: bool, vector: Option<u32>) -> Result<()> {
-        let pointers = self.operand(op, 0)?;
-        let (mask, other) = (self.optional(op, 0)?, self.optional(op, 1)?);
+        let load = view::Load::at(self.kernel, op);
+        let pointers = self.get(load.pointer())?;
+        let (mask, other) = (self.present(load.mask())?, self.present(load.other())?);
         let result = self.kernel.result(op, 0);
         let elem = self.elem(result)?;
         let width = self.access_width(op, vector, pointers.len(), elem)?;
@@ -114,9 +115,10 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn store(&self, op: Op, modifiers: Modifiers, vector: Option<u32>) -> Result<()> {
-        let (pointers, values) = (self.operand(op, 0)?, self.operand(op, 1)?);
-        let mask = self.optional(op, 0)?;
-        let stored = self.kernel.operand(op, 1);
+        let store = view::Store::at(self.kernel, op);
+        let (pointers, values) = (self.get(store.pointer())?, self.get(store.value())?);
+        let mask = self.present(store.mask())?;
+        let stored = store.value();
         let elem = self.elem(stored)?;
         let width = self.access_width(op, vector, pointers.len(), elem)?;
         let holders = self.holders(stored)?;
@@ -261,7 +263,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn assume(&self, op: Op) -> Result<()> {
-        let condition = self.scalar(self.kernel.operand(op, 0))?;
+        let condition = self.scalar(view::Assume::at(self.kernel, op).condition())?;
         self.e.assume(condition);
         Ok(())
     }

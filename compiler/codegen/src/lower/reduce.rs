@@ -113,7 +113,7 @@ impl<'c> Lowering<'_, 'c> {
         keys: bool,
     ) -> Result<Vec<Tuple<'c>>> {
         let e = self.e;
-        let scratch = self.scratch(op, 0)?;
+        let scratch = self.scratch(op)?;
         let plans: Vec<_> = operands
             .iter()
             .map(|operand| {

@@ -240,7 +240,7 @@ impl<'c> Lowering<'_, 'c> {
         totals: &[Vec<Tuple<'c>>],
     ) -> Result<Exchange<'c>> {
         let e = self.e;
-        let scratch = self.scratch(op, 0)?;
+        let scratch = self.scratch(op)?;
         let (warps, chunks) = (1u32 << walk.warps.len(), 1u32 << walk.high.len());
         let others = layout.elements() / layout.shape()[axis];
         // Partial results lie as [chunk][warp][row of the tile]: lanes mostly differ in the row, and then lie in different banks.

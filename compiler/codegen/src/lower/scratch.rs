@@ -18,9 +18,9 @@ enum Stored<'c> {
 }
 
 impl<'c> Lowering<'_, 'c> {
-    /// The address of an operation's scratch buffer, its optional operand `index`.
-    pub(super) fn scratch(&self, op: Op, index: usize) -> Result<Value<'c>> {
-        let buffer = self.kernel.optional(op, index).ok_or_else(|| {
+    /// The address of an operation's scratch buffer.
+    pub(super) fn scratch(&self, op: Op) -> Result<Value<'c>> {
+        let buffer = self.kernel.scratch(op).ok_or_else(|| {
             CodegenError::lowering(format!("`{}` without scratch memory", self.kernel.op(op).kind.spec().mnemonic))
         })?;
         self.scalar(buffer)

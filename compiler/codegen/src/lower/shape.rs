@@ -1,6 +1,6 @@
 //! Creation of tiles and changes of shape: each result register is a register of an operand, in the same thread.
 
-use rtc_ir::Op;
+use rtc_ir::{Op, view};
 use rtc_layout::{Coord, Layout};
 
 use super::{Lowering, coordinates::register};
@@ -45,7 +45,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// A promise that the tile falls into aligned runs of equal elements: the registers of a run share the first one.
     pub(super) fn share_runs(&self, op: Op, runs: &[u32]) -> Result<()> {
-        let operand = self.operand(op, 0)?;
+        let operand = self.get(view::Hint::at(self.kernel, op).value())?;
         let mut registers = operand.to_vec();
         if let Some(layout) = self.kernel.layout_of(self.kernel.result(op, 0)) {
             let aligned = |axis: usize| runs.get(axis).map_or(1, |run| 1 << run.trailing_zeros().min(31));
@@ -64,14 +64,14 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn splat(&self, op: Op) -> Result<()> {
-        let value = self.scalar(self.kernel.operand(op, 0))?;
+        let value = self.scalar(view::Splat::at(self.kernel, op).scalar())?;
         self.define(op, vec![value; self.register_count(self.kernel.result(op, 0))?]);
         Ok(())
     }
 
     pub(super) fn unsplat(&self, op: Op) -> Result<()> {
         // A tile of one element has copies of it everywhere.
-        let value = register(&self.operand(op, 0)?, 0);
+        let value = register(&self.get(view::Unsplat::at(self.kernel, op).source())?, 0);
         self.define(op, vec![value]);
         Ok(())
     }
@@ -85,7 +85,7 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn broadcast(&self, op: Op) -> Result<()> {
-        let shape = self.layout(self.kernel.operand(op, 0))?.shape().to_vec();
+        let shape = self.layout(view::Broadcast::at(self.kernel, op).source())?.shape().to_vec();
         self.rename(op, |mut coord| {
             for (axis, size) in shape.iter().enumerate() {
                 coord[axis] &= size - 1;
@@ -96,7 +96,7 @@ impl<'c> Lowering<'_, 'c> {
 
     pub(super) fn reshape(&self, op: Op, reorder: bool) -> Result<()> {
         let result = self.kernel.result(op, 0);
-        let (from, to) = (self.layout(self.kernel.operand(op, 0))?, self.layout(result)?);
+        let (from, to) = (self.layout(view::Reshape::at(self.kernel, op).source())?, self.layout(result)?);
         let map = to.register_map(&from.reshape(to.shape()), |coord| coord);
         let map = match map {
             Some(map) => map,
@@ -118,10 +118,11 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn join(&self, op: Op) -> Result<()> {
+        let join = view::Join::at(self.kernel, op);
         let result = self.layout(self.kernel.result(op, 0))?;
         let last = result.rank() - 1;
-        let (lhs, rhs) = (self.operand(op, 0)?, self.operand(op, 1)?);
-        let operand = self.layout(self.kernel.operand(op, 0))?;
+        let (lhs, rhs) = (self.get(join.lhs())?, self.get(join.rhs())?);
+        let operand = self.layout(join.lhs())?;
         // Which half a register belongs to must not depend on the thread.
         if (0..32).any(|lane| result.coords(0, lane, 0)[last] != 0)
             || (0..result.warps()).any(|warp| result.coords(0, 0, warp)[last] != 0)
@@ -140,8 +141,9 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn split(&self, op: Op) -> Result<()> {
-        let source = self.operand(op, 0)?;
-        let from = self.layout(self.kernel.operand(op, 0))?;
+        let split = view::Split::at(self.kernel, op);
+        let source = self.get(split.source())?;
+        let from = self.layout(split.source())?;
         let last = from.rank() - 1;
         for half in 0..2 {
             let result = self.kernel.result(op, half as usize);
@@ -156,8 +158,9 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn cat(&self, op: Op) -> Result<()> {
+        let cat = view::Cat::at(self.kernel, op);
         // In any order: the registers of one after those of the other.
-        let (lhs, rhs) = (self.operand(op, 0)?, self.operand(op, 1)?);
+        let (lhs, rhs) = (self.get(cat.lhs())?, self.get(cat.rhs())?);
         let values: Vec<_> = lhs.iter().chain(rhs.iter()).copied().collect();
         if values.len() != self.register_count(self.kernel.result(op, 0))? {
             return Err(self.moves_data(op));

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{Elem, Op, Scalar};
+use rtc_ir::{Elem, Op, Scalar, view};
 use rtc_layout::{InputBit, Layout};
 
 use super::{Lowering, coordinates::Spot};
@@ -39,7 +39,7 @@ struct Sort<'a, 'k, 'c> {
 
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn sort(&self, op: Op, descending: bool, signed: bool, bitonic: bool) -> Result<()> {
-        let source = self.kernel.operand(op, 0);
+        let source = view::Sort::at(self.kernel, op).source();
         let layout = self.layout(source)?;
         let axis = layout.rank() - 1;
         let length = layout.shape()[axis].trailing_zeros();
@@ -167,7 +167,7 @@ impl<'c> Sort<'_, '_, 'c> {
     fn partners_through_scratch(&self, values: &[Value<'c>], distance: u32) -> Result<Vec<Value<'c>>> {
         let (cx, layout, elem) = (self.cx, self.layout, self.elem);
         let bytes = elem.bytes();
-        let base = cx.scratch(self.op, 0)?;
+        let base = cx.scratch(self.op)?;
         cx.barrier();
         cx.store_row_major(base, layout, elem, values);
         cx.barrier();

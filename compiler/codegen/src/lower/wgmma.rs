@@ -1,6 +1,6 @@
 //! Dots by `wgmma`, operands in shared memory.
 
-use rtc_ir::{Elem, MmaForm, Op, Scalar};
+use rtc_ir::{Elem, MmaForm, Op, Scalar, view};
 use rtc_layout::MatrixDescriptor;
 
 use super::{Lowering, memory::Words};
@@ -12,7 +12,7 @@ use crate::{
 impl<'c> Lowering<'_, 'c> {
     /// `mma`: all dots in one statement that also waits for them.
     pub(super) fn mma(&self, op: Op) -> Result<()> {
-        let acc = self.kernel.operand(op, 2);
+        let acc = view::Mma::at(self.kernel, op).acc();
         let accs = self.start_mmas(op, &self.sum_words(acc)?, Some(0))?;
         self.define(op, self.from_sum_words(acc, &accs)?);
         Ok(())
@@ -20,7 +20,7 @@ impl<'c> Lowering<'_, 'c> {
 
     /// `mma_async`: all dots in one statement that does not wait for them.
     pub(super) fn mma_async(&self, op: Op) -> Result<()> {
-        let accs = self.start_mmas(op, &self.operand(op, 2)?, None)?;
+        let accs = self.start_mmas(op, &self.get(view::MmaAsync::at(self.kernel, op).acc())?, None)?;
         self.define(op, accs);
         Ok(())
     }
@@ -42,15 +42,16 @@ impl<'c> Lowering<'_, 'c> {
     /// The dots of an operation in one statement; `sums` and the results are registers of 32 bits.
     fn start_mmas(&self, op: Op, accs: &[Value<'c>], wait: Option<u32>) -> Result<Vec<Value<'c>>> {
         let form = MmaForm::of(self.kernel, op).map_err(CodegenError::lowering)?;
-        let operands = [0, 1, 2].map(|i| self.kernel.operand(op, i));
+        let missing = || CodegenError::lowering("`wgmma` of no dot");
+        let operands @ [lhs, rhs, _] = self.kernel.dot_operands(op).ok_or_else(missing)?;
         let shape = self.wgmma_shape(&form, operands)?;
         let [groups_m, groups_n] = [form.warps[0] / 4, form.warps[1]];
-        let in_registers = form.lhs.is_none().then(|| self.operand_words(operands[0])).transpose()?;
+        let in_registers = form.lhs.is_none().then(|| self.operand_words(lhs)).transpose()?;
         let lhs = match form.lhs {
-            Some(lhs) => Some((lhs, self.descriptor(operands[0], &lhs, (64, groups_m), 4)?)),
+            Some(piece) => Some((piece, self.descriptor(lhs, &piece, (64, groups_m), 4)?)),
             None => None,
         };
-        let rhs = self.descriptor(operands[1], &form.rhs, (form.n, groups_n), form.warps[0])?;
+        let rhs = self.descriptor(rhs, &form.rhs, (form.n, groups_n), form.warps[0])?;
         let mut mmas = Vec::new();
         for step in 0..form.steps {
             for m in 0..form.repeats[0] {
@@ -70,12 +71,12 @@ impl<'c> Lowering<'_, 'c> {
                 }
             }
         }
-        let keep = self.optional(op, 0)?.map(|flag| flag[0]);
+        let keep = self.kernel.use_acc(op).map(|flag| self.scalar(flag)).transpose()?;
         Ok(self.e.wgmma(&shape, &mmas, accs, keep, wait))
     }
 
-    fn wgmma_shape(&self, form: &MmaForm, operands: [rtc_ir::Value; 3]) -> Result<WgmmaShape> {
-        let [a, b, c] = [self.elem(operands[0])?, self.elem(operands[1])?, self.elem(operands[2])?];
+    fn wgmma_shape(&self, form: &MmaForm, [lhs, rhs, acc]: [rtc_ir::Value; 3]) -> Result<WgmmaShape> {
+        let [a, b, c] = [self.elem(lhs)?, self.elem(rhs)?, self.elem(acc)?];
         let name = |elem: Elem, is_sum: bool| match elem {
             Elem::Num(Scalar::F16) => Some("f16"),
             Elem::Num(Scalar::BF16) => Some("bf16"),

@@ -14,12 +14,12 @@
 
 use cranelift_entity::SecondaryMap;
 use indexmap::IndexSet;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::interval::Interval;
 use super::poly::{Poly, Symbol};
 use super::ranges::{Ranges, Wraps, is_integer, width};
-use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef};
+use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Type, Value, ValueDef, view};
 
 /// A value as a sum of products.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -187,8 +187,9 @@ impl<'k> Affine<'k> {
 
     /// The most iterations of a loop.
     fn rounds(&self, op: Op) -> i128 {
-        let [lower, upper, step] = [0, 1, 2].map(|i| self.ranges.of(self.kernel.operand(op, i)));
         let OpKind::ForRange { unsigned: false, .. } = self.kernel.kind(op) else { return i128::from(u64::MAX) };
+        let range = view::ForRange::at(self.kernel, op);
+        let [lower, upper, step] = [range.lower(), range.upper(), range.step()].map(|value| self.ranges.of(value));
         let step = step.low.max(1);
         ((upper.high - lower.low + step - 1) / step).max(0)
     }
@@ -226,23 +227,17 @@ impl<'k> Affine<'k> {
                     OpKind::RemSI {} | OpKind::RemUI {} if self.kernel.value_type(value).shape().is_some() => {
                         data.operands.clone()
                     }
-                    OpKind::Splat {}
-                    | OpKind::Unsplat {}
-                    | OpKind::ExpandDims { .. }
-                    | OpKind::Broadcast {}
-                    | OpKind::Reshape { .. }
-                    | OpKind::Trans { .. }
-                    | OpKind::ConvertLayout {}
-                    | OpKind::ExtSI { .. }
-                    | OpKind::ExtUI { .. }
-                    | OpKind::TruncI { .. }
-                    | OpKind::Hint { .. } => smallvec![data.operands[0]],
+                    OpKind::ExtSI { .. } | OpKind::ExtUI { .. } | OpKind::TruncI { .. } => data.operands.clone(),
+                    kind if kind.forwards().is_some() => data.operands.clone(),
                     OpKind::ForRange { .. } => self.moved(value).map(|m| m.values()).unwrap_or_default(),
                     _ => SmallVec::new(),
                 }
             }
             ValueDef::Arg(block, index) => match self.counted(block) {
-                Some(op) if index == 0 => SmallVec::from_slice(&self.kernel.op(op).operands[..3]),
+                Some(op) if index == 0 => {
+                    let range = view::ForRange::at(self.kernel, op);
+                    SmallVec::from_slice(&[range.lower(), range.upper(), range.step()])
+                }
                 Some(_) => self.moved(value).map(|m| m.values()).unwrap_or_default(),
                 None => SmallVec::new(),
             },
@@ -272,7 +267,11 @@ impl<'k> Affine<'k> {
         if is_integer(ty) && bits == 1 {
             return None;
         }
-        let operand = |affine: &Affine<'_>, i: usize| affine.known(data.operands[i]);
+        let source = |affine: &Affine<'_>| affine.known(kernel.forwarded(op)?);
+        let sides = |affine: &Affine<'_>| {
+            let [l, r] = kernel.sides(op)?;
+            Some((affine.known(l)?, affine.known(r)?))
+        };
         match &data.kind {
             OpKind::Constant { value: Literal::Int(i) } if is_integer(ty) => {
                 let unused = 64 - bits;
@@ -286,73 +285,77 @@ impl<'k> Affine<'k> {
                 let poly = place.plus(&Poly::constant((*start).into()), 1)?;
                 Some(whole(poly, bits))
             }
-            OpKind::Splat {} | OpKind::ConvertLayout {} | OpKind::Hint { .. } => operand(self, 0),
+            OpKind::Splat {} | OpKind::ConvertLayout {} | OpKind::Hint { .. } => source(self),
             OpKind::Unsplat {} => {
-                let form = operand(self, 0)?;
+                let form = source(self)?;
                 Some(self.with_dims(form, &|_| None))
             }
             OpKind::ExpandDims { axis } => {
-                let (form, new) = (operand(self, 0)?, *axis as u8);
+                let (form, new) = (source(self)?, *axis as u8);
                 Some(self.with_dims(form, &|d| Some(if d >= new { d + 1 } else { d })))
             }
             OpKind::Broadcast {} => {
-                let from = kernel.value_type(data.operands[0]).shape()?;
-                let form = operand(self, 0)?;
+                let from = kernel.value_type(view::Broadcast::at(kernel, op).source()).shape()?;
+                let form = source(self)?;
                 Some(self.with_dims(form, &|d| (from[d as usize] != 1).then_some(d)))
             }
             OpKind::Trans { order } => {
-                let form = operand(self, 0)?;
+                let form = source(self)?;
                 Some(self.with_dims(form, &|d| order.iter().position(|o| *o == u32::from(d)).map(|i| i as u8)))
             }
             OpKind::Reshape { reorder: false } => {
-                let (from, to) = (kernel.value_type(data.operands[0]).shape()?, ty.shape()?);
+                let (from, to) = (kernel.value_type(view::Reshape::at(kernel, op).source()).shape()?, ty.shape()?);
                 let long = |shape: crate::Shape| {
                     (0..shape.rank()).filter(|i| shape[*i] != 1).map(|i| (i as u8, shape[i])).collect::<Vec<_>>()
                 };
                 let (from, to) = (long(from), long(to));
                 let same = from.len() == to.len() && from.iter().zip(&to).all(|(f, t)| f.1 == t.1);
-                let form = operand(self, 0).filter(|_| same)?;
+                let form = source(self).filter(|_| same)?;
                 let place = |d: u8| from.iter().position(|f| f.0 == d).map(|i| to[i].0);
                 Some(self.with_dims(form, &place))
             }
-            OpKind::ExtSI { .. } if width(kernel.value_type(data.operands[0])) > 1 => {
-                operand(self, 0).map(|form| widened(form, bits))
+            OpKind::ExtSI { .. } => {
+                let narrow = view::ExtSI::at(kernel, op).value();
+                self.known(narrow).filter(|_| width(kernel.value_type(narrow)) > 1).map(|form| widened(form, bits))
             }
             OpKind::ExtUI { .. } => {
-                let form = operand(self, 0)?;
-                let sign = self.ranges.of(data.operands[0]).low < 0;
+                let narrow = view::ExtUI::at(kernel, op).value();
+                let form = self.known(narrow)?;
+                let sign = self.ranges.of(narrow).low < 0;
                 Some(if sign { AffineForm { wraps: Wraps::Possible, ..form } } else { widened(form, bits) })
             }
             OpKind::TruncI { .. } => {
-                let form = operand(self, 0)?;
-                let fits = self.ranges.of(data.operands[0]).fits(bits);
+                let wide = view::TruncI::at(kernel, op).value();
+                let form = self.known(wide)?;
+                let fits = self.ranges.of(wide).fits(bits);
                 let wraps = if fits { form.wraps } else { Wraps::Possible };
                 Some(AffineForm { bits: form.bits.min(bits), wraps, ..form })
             }
             OpKind::AddI {} => {
-                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                let (l, r) = sides(self)?;
                 self.computed(op, l.poly.plus(&r.poly, 1)?, &l, &r)
             }
             OpKind::SubI {} => {
-                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                let (l, r) = sides(self)?;
                 self.computed(op, l.poly.plus(&r.poly, -1)?, &l, &r)
             }
             OpKind::MulI {} => {
-                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                let (l, r) = sides(self)?;
                 self.computed(op, l.poly.times(&r.poly)?, &l, &r)
             }
             OpKind::ShlI {} => {
-                let (l, r) = (operand(self, 0)?, operand(self, 1)?);
+                let (l, r) = sides(self)?;
                 let count = r.poly.value().and_then(|c| u32::try_from(c).ok()).filter(|c| *c < bits)?;
                 self.computed(op, l.poly.times(&Poly::constant(1 << count))?, &l, &r)
             }
             OpKind::AddPtr {} => {
-                let (pointer, offset) = (operand(self, 0)?, operand(self, 1)?);
+                let sum = view::AddPtr::at(kernel, op);
+                let (pointer, offset) = (self.known(sum.pointer())?, self.known(sum.offset())?);
                 let poly = pointer.poly.plus(&offset.poly, 1)?;
                 Some(moved_pointer(pointer, poly, &offset))
             }
             OpKind::RemSI {} | OpKind::RemUI {} if ty.shape().is_some() => {
-                let (dividend, divisor) = (operand(self, 0)?, operand(self, 1)?);
+                let (dividend, divisor) = sides(self)?;
                 let local = |s: Symbol| matches!(s, Symbol::Dim(_) | Symbol::Wrap(_));
                 if divisor.poly.mentions(local) {
                     return None;

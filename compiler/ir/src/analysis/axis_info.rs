@@ -26,7 +26,7 @@ use super::axis::{
 };
 use super::interval::Interval;
 use super::ranges::{Ranges, width};
-use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions};
+use crate::{Block, Elem, HintKind, Kernel, Literal, Op, OpKind, Traits, Value, regions, view};
 
 /// The properties of one value: one entry per dimension; scalars have one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,8 @@ impl Analysis<'_> {
             return;
         }
         if let OpKind::ForRange { .. } = data.kind {
-            let (lower, step) = (self.info(data.operands[0]), self.info(data.operands[2]));
+            let range = view::ForRange::at(self.kernel, op);
+            let (lower, step) = (self.info(range.lower()), self.info(range.step()));
             let divisibility = gcd(lower.axes[0].divisibility, step.axes[0].divisibility);
             let index = self.kernel.block(data.blocks[0]).args[0];
             self.infos[index] = Some(AxisInfo { axes: vec![Axis { divisibility, ..Axis::UNKNOWN }], constant: None });
@@ -216,7 +217,7 @@ impl Analysis<'_> {
                 let source = operand(0);
                 let mut info = per_axis(&|i| {
                     let axis = source.axes[i];
-                    let grown = self.size(data.operands[0], i) != self.size(result, i);
+                    let grown = self.size(view::Broadcast::at(self.kernel, op).source(), i) != self.size(result, i);
                     if grown {
                         let (divisibility, constancy) = (axis.divides_all(), self.size(result, i));
                         Axis { divisibility, constancy, ..Axis::UNKNOWN }
@@ -372,13 +373,13 @@ impl Analysis<'_> {
         let data = self.kernel.op(op);
         let signed = matches!(data.kind, OpKind::DivSI {} | OpKind::RemSI {});
         let ranges = || self.ranges.get_or_init(|| Ranges::new(self.kernel));
-        !signed || ranges().expected(data.operands[0]).low >= 0
+        !signed || self.kernel.sides(op).is_some_and(|[dividend, _]| ranges().expected(dividend).low >= 0)
     }
 
     /// Whether nothing is known of the least dividend, as where it follows from arguments of any sign: no constant makes it
     /// negative. Only runs that begin at a negative multiple of the divisor would not be runs.
     fn is_unbounded(&self, op: Op) -> bool {
-        let dividend = self.kernel.op(op).operands[0];
+        let Some([dividend, _]) = self.kernel.sides(op) else { return true };
         let least = Interval::full(width(self.kernel.value_type(dividend))).low;
         let ranges = self.ranges.get_or_init(|| Ranges::new(self.kernel));
         ranges.expected(dividend).low <= least / 2
@@ -386,7 +387,9 @@ impl Analysis<'_> {
 
     fn quotient(&self, op: Op, result: Value, divisor: Option<i64>) -> AxisInfo {
         let mut info = self.only_constancy(op, result);
-        let [source, by] = [0, 1].map(|index| self.info(self.kernel.op(op).operands[index]));
+        let Some([source, by]) = self.kernel.sides(op).map(|sides| sides.map(|side| self.info(side))) else {
+            return info;
+        };
         let rounds_down = self.rounds_down(op);
         let Some(divisor) = divisor.filter(|d| *d > 0) else {
             // A multiple of the run, whichever it is.

@@ -7,7 +7,7 @@
 use super::affine::{Affine, AffineForm};
 use super::poly::{Poly, Symbol};
 use super::ranges::Wraps;
-use crate::{Kernel, Literal, Op, OpKind, Predicate, Value};
+use crate::{Kernel, Literal, Op, OpKind, Predicate, Value, view};
 
 /// Masks with more comparisons are not analysed.
 const MAX_PARTS: usize = 32;
@@ -116,8 +116,8 @@ impl Affine<'_> {
         let kernel = self.kernel;
         let Some(op) = kernel.def_op(part.value) else { return Vec::new() };
         let OpKind::CmpI { predicate } = kernel.kind(op) else { return Vec::new() };
-        let sides = [0, 1].map(|i| self.of(kernel.operand(op, i)));
-        let [Some(l), Some(r)] = sides else { return Vec::new() };
+        let sides = view::CmpI::at(kernel, op);
+        let (Some(l), Some(r)) = (self.of(sides.lhs()), self.of(sides.rhs())) else { return Vec::new() };
         let (l, r) = (self.placed(&l, part), self.placed(&r, part));
         let local = |form: &AffineForm| self.axes_of(&form.poly);
         let (offset, bound, predicate) = match (&local(&l)[..], &local(&r)[..]) {
@@ -185,8 +185,8 @@ impl Affine<'_> {
         let text = |op: Op, name: &dyn Fn(Value) -> String| {
             let (OpKind::Load { .. } | OpKind::Store { .. }) = kernel.kind(op) else { return None };
             let mut affine = affine.borrow_mut();
-            let mask = kernel.optional(op, 0).map(|mask| affine.bounds(mask)).unwrap_or_default();
-            let address = affine.address(kernel.operand(op, 0), Some(&mask));
+            let mask = kernel.mask(op).map(|mask| affine.bounds(mask)).unwrap_or_default();
+            let address = affine.address(kernel.pointer(op)?, Some(&mask));
             let mut lines = vec![match &address {
                 Some(address) => address.print(&affine, name),
                 None => "no address".into(),

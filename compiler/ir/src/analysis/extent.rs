@@ -18,7 +18,7 @@ use super::ranges::Ranges;
 use super::reach::{Reach, reach};
 use super::sum::Sum;
 use super::{Bound, BoundSide};
-use crate::{Kernel, Op, OpKind, Shape, Value};
+use crate::{Kernel, Op, OpKind, Shape, Value, view};
 
 /// How far a kernel gets from a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn touched(kernel: &Kernel) -> Vec<ParamAccess> {
 fn assumptions(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>) -> Result<Vec<Sum>, Unknown> {
     for op in crate::walk(kernel) {
         if let OpKind::Assume {} = kernel.kind(op) {
-            spans.assumed(kernel.operand(op, 0))?;
+            spans.assumed(view::Assume::at(kernel, op).condition())?;
         }
     }
     Ok(spans.take_needs())
@@ -127,24 +127,15 @@ fn is_never_negative(name: &str, needs: &[Sum]) -> bool {
 
 /// How many elements from a parameter on an access touches at most.
 fn access(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op, number: usize) -> Result<Sum, Unknown> {
-    let mask = match kernel.kind(op) {
-        OpKind::Load { .. }
-        | OpKind::Store { .. }
-        | OpKind::AtomicRmw { .. }
-        | OpKind::AtomicLoad { .. }
-        | OpKind::AtomicStore { .. }
-        | OpKind::CopyAsync { .. } => kernel.optional(op, 0),
-        OpKind::AtomicCas { .. } | OpKind::AtomicPoll { .. } => None,
-        _ => return Err("it is accessed by copies of whole tiles".into()),
-    };
-    let pointer = kernel.operand(op, 0);
+    let is_bulk = matches!(kernel.kind(op), OpKind::CopyBulk {} | OpKind::BlockLoad { .. } | OpKind::BlockStore { .. });
+    let pointer = kernel.pointer(op).filter(|_| !is_bulk).ok_or("it is accessed by copies of whole tiles")?;
     let form = spans.affine.of(pointer).ok_or_else(|| no_form(kernel, pointer))?;
     if form.pointer != Some(kernel.params[number].value) {
         return Err("which pointer is used is decided while the kernel runs".into());
     }
     spans.computed_from(pointer)?;
     let shape = kernel.value_type(pointer).shape();
-    let bounds = bounds(kernel, spans, op, mask);
+    let bounds = bounds(kernel, spans, op, kernel.mask(op));
 
     let low = bounded(spans, &form.poly, shape, &bounds, RangeEnd::Low)?;
     spans.need(low)?;
@@ -173,7 +164,9 @@ fn bounds(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op, mask: Optio
     let (mut block, mut loops) = (kernel.op(op).parent, Vec::new());
     while let Some((inside, around)) = block.and_then(|b| Some((b, kernel.block(b).parent?))) {
         match kernel.kind(around) {
-            OpKind::IfElse {} if kernel.op(around).blocks[0] == inside => conditions.push(kernel.operand(around, 0)),
+            OpKind::IfElse {} if kernel.op(around).blocks[0] == inside => {
+                conditions.push(view::IfElse::at(kernel, around).condition());
+            }
             OpKind::ForRange { unsigned: false, .. } => loops.extend(counted(kernel, spans, around)),
             _ => {}
         }
@@ -196,7 +189,7 @@ fn bounds(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op, mask: Optio
 /// The index of a loop is below its upper bound.
 fn counted(kernel: &Kernel, spans: &mut LaunchRanges<'_, '_>, op: Op) -> Option<Bound> {
     let index = kernel.block(kernel.op(op).blocks[0]).args[0];
-    let (offset, bound) = (spans.affine.of(index)?, spans.affine.of(kernel.operand(op, 1))?);
+    let (offset, bound) = (spans.affine.of(index)?, spans.affine.of(view::ForRange::at(kernel, op).upper())?);
     let wraps = offset.wraps.max(bound.wraps);
     Some(Bound { axis: None, offset: offset.poly, side: BoundSide::Below, bound: bound.poly, wraps, op })
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::affine::{Affine, AffineForm, moved_pointer, whole};
 use super::poly::{Poly, Symbol};
 use super::ranges::{Wraps, block_of, width};
-use crate::{Block, Op, OpKind, Value, regions};
+use crate::{Block, Op, OpKind, Value, regions, view};
 
 /// How many additions are followed from a loop-carried value to the next one.
 const MAX_STEPS: usize = 8;
@@ -17,7 +17,8 @@ impl Affine<'_> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         let index = kernel.block(data.blocks[0]).args[0];
-        let [lower, step] = [0, 2].map(|i| self.known(data.operands[i]));
+        let range = view::ForRange::at(kernel, op);
+        let [lower, step] = [range.lower(), range.step()].map(|value| self.known(value));
         let (lower, step) = (lower?, step?);
         let poly = lower.poly.plus(&step.poly.times(&Poly::symbol(Symbol::Round(op)))?, 1)?;
         // It stays below the upper bound, so that it does not wrap.
@@ -83,6 +84,7 @@ impl Affine<'_> {
             OpKind::AddI {} => &[(0, Some(1), 1), (1, Some(0), 1)],
             OpKind::AddPtr {} => &[(0, Some(1), 1)],
             OpKind::SubI {} => &[(0, Some(1), -1)],
+            // The others do not keep each element in its place.
             OpKind::Hint { .. } | OpKind::ConvertLayout {} => &[(0, None, 1)],
             _ => &[],
         };

@@ -114,17 +114,8 @@ pub(super) fn apply(kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval
         OpKind::Arange { start, end } => Interval::new(i128::from(*start), i128::from(*end) - 1),
         OpKind::CmpI { .. } | OpKind::CmpF { .. } => Interval::full(1),
         OpKind::Select {} => operand(1).join(operand(2)),
-        OpKind::Splat {}
-        | OpKind::ExpandDims { .. }
-        | OpKind::Broadcast {}
-        | OpKind::Reshape { .. }
-        | OpKind::Trans { .. }
-        | OpKind::Split {}
-        | OpKind::ConvertLayout {}
-        | OpKind::Unsplat {}
-        | OpKind::Gather { .. }
-        | OpKind::Sort { .. }
-        | OpKind::Hint { .. } => operand(0),
+        OpKind::Split {} | OpKind::Gather { .. } | OpKind::Sort { .. } => operand(0),
+        kind if kind.forwards().is_some() => operand(0),
         OpKind::Join {} | OpKind::Cat {} => operand(0).join(operand(1)),
         OpKind::ExtUI { .. } => operand(0).unsigned(from),
         OpKind::ExtSI { .. } if from == 1 => Interval::new(-operand(0).high, -operand(0).low),

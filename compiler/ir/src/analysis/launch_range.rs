@@ -11,7 +11,7 @@ use super::affine::Affine;
 use super::poly::{Poly, Symbol};
 use super::ranges::{Ranges, Wraps, width};
 use super::sum::Sum;
-use crate::{Block, Elem, Hidden, Kernel, Op, OpKind, Shape, Type, Value, ValueDef, regions};
+use crate::{Block, Elem, Hidden, Kernel, Op, OpKind, Shape, Type, Value, ValueDef, regions, view};
 
 /// Why nothing is known.
 pub type Unknown = String;
@@ -159,29 +159,24 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         let operands = &data.operands;
         match &data.kind {
             OpKind::AddPtr {} => {
-                self.computed_from(operands[0])?;
-                self.exact(operands[1])
+                let sum = view::AddPtr::at(kernel, op);
+                self.computed_from(sum.pointer())?;
+                self.exact(sum.offset())
             }
             OpKind::AddI {} | OpKind::SubI {} | OpKind::MulI {} | OpKind::ShlI {} => {
                 operands.iter().try_for_each(|v| self.computed_from(*v))
             }
-            OpKind::ExtSI { .. } => self.exact(operands[0]),
+            OpKind::ExtSI { .. } => self.exact(view::ExtSI::at(kernel, op).value()),
             OpKind::ExtUI { .. } => {
-                self.exact(operands[0])?;
-                self.not_negative(operands[0])
+                let narrow = view::ExtUI::at(kernel, op).value();
+                self.exact(narrow)?;
+                self.not_negative(narrow)
             }
             OpKind::RemSI {} | OpKind::RemUI {} if kernel.value_type(value).shape().is_some() => {
                 operands.iter().try_for_each(|v| self.exact(*v))
             }
-            OpKind::TruncI { .. }
-            | OpKind::Splat {}
-            | OpKind::Unsplat {}
-            | OpKind::ExpandDims { .. }
-            | OpKind::Broadcast {}
-            | OpKind::Reshape { .. }
-            | OpKind::Trans { .. }
-            | OpKind::ConvertLayout {}
-            | OpKind::Hint { .. } => self.computed_from(operands[0]),
+            OpKind::TruncI { .. } => self.computed_from(view::TruncI::at(kernel, op).value()),
+            _ if let Some(source) = kernel.forwarded(op) => self.computed_from(source),
             OpKind::ForRange { .. } => {
                 regions::sources(kernel, value).into_iter().try_for_each(|v| self.computed_from(v))
             }
@@ -265,8 +260,9 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         let OpKind::ForRange { unsigned: false, .. } = self.kernel.kind(op) else {
             return Err("a loop counts without sign".into());
         };
-        let operands = [0, 1, 2].map(|i| self.kernel.operand(op, i));
-        let [lower, upper, step] = operands.map(|value| self.deeper(|spans| spans.of_value(value)));
+        let range = view::ForRange::at(self.kernel, op);
+        let bounds = [range.lower(), range.upper(), range.step()];
+        let [lower, upper, step] = bounds.map(|value| self.deeper(|spans| spans.of_value(value)));
         let (lower, upper, step) = (lower?, upper?, step?);
         self.need(long(step.low.plus(&Sum::constant(1), -1))?)?;
         Ok((long(upper.high.plus(&lower.low, -1))?, step.low))
@@ -292,12 +288,11 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
             }
         };
         let data = kernel.op(op);
-        let operands = &data.operands;
         let one = Sum::constant(1);
         match &data.kind {
             OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {} => {
-                let [of, by] = [0, 1].map(|i| self.deeper(|spans| spans.of_value(operands[i])));
-                let (of, by) = (of?, by?);
+                let [of, by] = kernel.sides(op).ok_or("a quotient without sides")?;
+                let (of, by) = (self.deeper(|spans| spans.of_value(of))?, self.deeper(|spans| spans.of_value(by))?);
                 self.need(of.low.clone())?;
                 self.need(long(by.low.plus(&one, -1))?)?;
                 if matches!(data.kind, OpKind::DivSI {} | OpKind::DivUI {}) {
@@ -310,20 +305,24 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
                 })
             }
             OpKind::ShrSI {} => {
-                let by = self.affine.of(operands[1]).and_then(|form| form.poly.value());
+                let shift = view::ShrSI::at(kernel, op);
+                let by = self.affine.of(shift.rhs()).and_then(|form| form.poly.value());
                 let by = by.filter(|by| (0..bits as i128).contains(by)).ok_or("an index is shifted")?;
-                let of = self.deeper(|spans| spans.of_value(operands[0]))?;
+                let of = self.deeper(|spans| spans.of_value(shift.lhs()))?;
                 let by = Sum::constant(1 << by);
                 Ok(LaunchRange { low: long(of.low.quotient(&by))?, high: long(of.high.quotient(&by))? })
             }
             OpKind::MinSI {} | OpKind::MaxSI {} => {
-                let [l, r] = [0, 1].map(|i| self.deeper(|spans| spans.of_value(operands[i])));
-                let (l, r) = (l?, r?);
+                let [l, r] = kernel.sides(op).ok_or("an extremum without sides")?;
+                let (l, r) = (self.deeper(|spans| spans.of_value(l))?, self.deeper(|spans| spans.of_value(r))?);
                 let pick: fn(&Sum, &Sum) -> Option<Sum> =
                     if matches!(data.kind, OpKind::MinSI {}) { Sum::lesser } else { Sum::greater };
                 Ok(LaunchRange { low: long(pick(&l.low, &r.low))?, high: long(pick(&l.high, &r.high))? })
             }
-            OpKind::Select {} => self.either(&operands[1..]),
+            OpKind::Select {} => {
+                let select = view::Select::at(kernel, op);
+                self.either(&[select.lhs(), select.rhs()])
+            }
             OpKind::IfElse {} => self.either(&regions::sources(kernel, value)),
             OpKind::Load { .. } => by_number("an index is read from memory"),
             _ => by_number("an index is computed in a way that is not followed"),
@@ -372,7 +371,8 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
         let kernel = self.kernel;
         let Some(op) = kernel.block(block).parent else { return Ok(()) };
         if let (OpKind::ForRange { .. }, ValueDef::Arg(_, 0)) = (kernel.kind(op), kernel.value(value).def) {
-            return [0, 2].into_iter().try_for_each(|i| self.exact(kernel.operand(op, i)));
+            let range = view::ForRange::at(kernel, op);
+            return [range.lower(), range.step()].into_iter().try_for_each(|value| self.exact(value));
         }
         regions::sources(kernel, value).into_iter().try_for_each(|v| self.computed_from(v))
     }

@@ -5,7 +5,7 @@
 //!   %in = subi %j, %first      (%j is not less than %first, so %in is not negative)
 //! ```
 
-use crate::{Kernel, Op, OpKind, Predicate, Value};
+use crate::{Kernel, Op, OpKind, Predicate, Value, view};
 
 /// Pairs in which the first is not less than the second at the current operation.
 #[derive(Default)]
@@ -18,16 +18,16 @@ impl Ordered {
         let data = kernel.op(op);
         match (&data.kind, number) {
             (OpKind::ForRange { unsigned: false, .. }, 0) => {
-                self.0.push((kernel.block(data.blocks[0]).args[0], data.operands[0]));
+                self.0.push((kernel.block(data.blocks[0]).args[0], view::ForRange::at(kernel, op).lower()));
             }
             (OpKind::WhileLoop {}, 1) => {
                 if let Some(asked) = kernel.terminator(data.blocks[0]) {
                     let handed = kernel.variadic(asked).iter().copied();
                     let names: Vec<_> = handed.zip(kernel.block(data.blocks[1]).args.iter().copied()).collect();
-                    self.note(kernel, kernel.operand(asked, 0), &names);
+                    self.note(kernel, view::Condition::at(kernel, asked).go_on(), &names);
                 }
             }
-            (OpKind::IfElse {}, 0) => self.note(kernel, data.operands[0], &[]),
+            (OpKind::IfElse {}, 0) => self.note(kernel, view::IfElse::at(kernel, op).condition(), &[]),
             _ => {}
         }
         before

@@ -23,7 +23,7 @@ use cranelift_entity::SecondaryMap;
 use super::interval::{Interval, apply};
 use super::ordered::Ordered;
 use crate::regions::{self, Slot};
-use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Traits, Type, Value, ValueDef, walk};
+use crate::{Block, Elem, Kernel, Literal, Op, OpKind, Predicate, Scalar, Traits, Type, Value, ValueDef, view, walk};
 
 /// Below this a number counts as a constant.
 const SMALL: i128 = 1 << 12;
@@ -126,7 +126,7 @@ impl<'k> Ranges<'k> {
         };
         for op in walk(kernel) {
             if let OpKind::Assume {} = kernel.kind(op) {
-                ranges.promise(op, kernel.operand(op, 0));
+                ranges.promise(op, view::Assume::at(kernel, op).condition());
             }
         }
         ranges.block(kernel.body());
@@ -249,7 +249,8 @@ impl<'k> Ranges<'k> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         if let OpKind::ForRange { unsigned, .. } = data.kind {
-            let [lower, upper] = [0, 1].map(|i| self.get(data.operands[i]));
+            let range = view::ForRange::at(kernel, op);
+            let [lower, upper] = [range.lower(), range.upper()].map(|value| self.get(value));
             // Within the block the index is below the upper bound.
             let between = |l: Interval, u: Interval| Interval::new(l.low, (u.high - 1).max(l.low));
             let known = ValueRange {
@@ -348,7 +349,8 @@ impl<'k> Ranges<'k> {
             return Some(ValueRange { sure, growth: Growth::new(sure, 1), expected: sure, excess: 0 });
         }
         let factors = self.factors(op)?;
-        let in_order = matches!(data.kind, OpKind::SubI {}) && self.ordered.holds(data.operands[0], data.operands[1]);
+        let in_order =
+            view::SubI::of(self.kernel, op).is_some_and(|sides| self.ordered.holds(sides.lhs(), sides.rhs()));
         let least = if in_order { 0 } else { i128::MIN };
         let apply = |kernel: &Kernel, op: Op, operand: &dyn Fn(usize) -> Interval| {
             Some(apply(kernel, op, operand)?.meet(Interval::new(least, i128::MAX)))
@@ -407,17 +409,8 @@ impl<'k> Ranges<'k> {
             | OpKind::Join {}
             | OpKind::Cat {} => factors(0).max(factors(1)),
             OpKind::ExtSI { .. } | OpKind::ExtUI { .. } | OpKind::TruncI { .. } => factors(0),
-            OpKind::Splat {}
-            | OpKind::ExpandDims { .. }
-            | OpKind::Broadcast {}
-            | OpKind::Reshape { .. }
-            | OpKind::Trans { .. }
-            | OpKind::Split {}
-            | OpKind::ConvertLayout {}
-            | OpKind::Unsplat {}
-            | OpKind::Gather { .. }
-            | OpKind::Sort { .. }
-            | OpKind::Hint { .. } => factors(0),
+            OpKind::Split {} | OpKind::Gather { .. } | OpKind::Sort { .. } => factors(0),
+            kind if kind.forwards().is_some() => factors(0),
             kind if kind.spec().traits.has(Traits::ELEMENTWISE) => {
                 data.operands.iter().map(|v| self.growth(*v).factors).max().unwrap_or(1).max(1)
             }

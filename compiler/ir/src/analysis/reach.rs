@@ -106,17 +106,8 @@ fn loses(kernel: &Kernel, op: Op, index: usize) -> Option<&'static str> {
 /// The operands from which an operation's pointer result comes.
 fn passes(kind: &OpKind) -> &'static [usize] {
     match kind {
-        OpKind::AddPtr {}
-        | OpKind::Bitcast { .. }
-        | OpKind::Splat {}
-        | OpKind::Unsplat {}
-        | OpKind::ExpandDims { .. }
-        | OpKind::Broadcast {}
-        | OpKind::Reshape { .. }
-        | OpKind::Trans { .. }
-        | OpKind::Split {}
-        | OpKind::ConvertLayout {}
-        | OpKind::Hint { .. } => &[0],
+        OpKind::AddPtr {} | OpKind::Bitcast { .. } | OpKind::Split {} => &[0],
+        kind if kind.forwards().is_some() => &[0],
         OpKind::Join {} | OpKind::Cat {} => &[0, 1],
         OpKind::Select {} => &[1, 2],
         _ => &[],

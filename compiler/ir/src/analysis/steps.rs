@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::AxisInfos;
-use crate::{HintKind, Kernel, Op, OpKind, Shape, Traits, Value, regions};
+use crate::{HintKind, Kernel, Op, OpKind, Shape, Traits, Value, regions, view};
 
 /// The contribution of one bit of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,10 @@ impl<'k> Steps<'k> {
         };
         let constant = |index: usize| self.infos.constant(data.operands[index]);
         let each = |index: usize, f: &dyn Fn(Step) -> Step| -> Vec<Step> { of(index).iter().map(|s| f(*s)).collect() };
+        let quotient = |divisor: Option<i64>| match self.kernel.sides(op) {
+            Some([dividend, by]) => self.quotient(dividend, by, divisor),
+            None => self.other(op, value),
+        };
         match &data.kind {
             OpKind::Constant { .. } | OpKind::Splat {} => vec![Step::ZERO; self.bits(value)],
             OpKind::Arange { .. } => (0..self.bits(value)).map(|bit| Step::By(1 << bit)).collect(),
@@ -131,11 +135,13 @@ impl<'k> Steps<'k> {
             | OpKind::ExtSI { .. }
             | OpKind::ExtUI { .. }
             | OpKind::TruncI { .. } => of(0).to_vec(),
-            OpKind::Broadcast {} => self.broadcast(data.operands[0], value),
-            OpKind::Trans { order } => {
-                order.iter().rev().flat_map(|axis| self.along(data.operands[0], *axis as usize)).collect()
-            }
-            OpKind::Hint { kind, values } => self.promised(data.operands[0], *kind, values),
+            OpKind::Broadcast {} => self.broadcast(view::Broadcast::at(self.kernel, op).source(), value),
+            OpKind::Trans { order } => order
+                .iter()
+                .rev()
+                .flat_map(|axis| self.along(view::Trans::at(self.kernel, op).source(), *axis as usize))
+                .collect(),
+            OpKind::Hint { kind, values } => self.promised(view::Hint::at(self.kernel, op).value(), *kind, values),
             OpKind::AddI {} | OpKind::OrI {} | OpKind::XorI {} => both(&Step::plus),
             OpKind::SubI {} => both(&|a, b| a.plus(b.times(-1))),
             OpKind::AddPtr {} => {
@@ -161,9 +167,9 @@ impl<'k> Steps<'k> {
                 Some(by @ 0..40) => each(0, &|step| step.times(1 << by)),
                 _ => self.other(op, value),
             },
-            OpKind::DivSI {} | OpKind::DivUI {} => self.quotient(data.operands[0], data.operands[1], constant(1)),
+            OpKind::DivSI {} | OpKind::DivUI {} => quotient(constant(1)),
             OpKind::ShrSI {} | OpKind::ShrUI {} => match constant(1) {
-                Some(by @ 0..40) => self.quotient(data.operands[0], data.operands[1], Some(1 << by)),
+                Some(by @ 0..40) => quotient(Some(1 << by)),
                 _ => self.other(op, value),
             },
             // An unknown size is not expected to be many times smaller than a tile.
@@ -177,7 +183,10 @@ impl<'k> Steps<'k> {
                 _ => self.other(op, value),
             },
             // A bound or a fill value is uniform.
-            OpKind::Select {} => self.one_that_varies(&data.operands[1..3]),
+            OpKind::Select {} => {
+                let select = view::Select::at(self.kernel, op);
+                self.one_that_varies(&[select.lhs(), select.rhs()])
+            }
             OpKind::MinSI {} | OpKind::MaxSI {} | OpKind::MinUI {} | OpKind::MaxUI {} => {
                 self.one_that_varies(&data.operands)
             }

@@ -3,17 +3,18 @@
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use super::{FaultKind, FindingKind, MemoryError, ReadState};
-use crate::{Elem, Op, Scalar, Type};
+use crate::{Elem, Op, Scalar, Type, view};
 
 impl Machine<'_> {
     /// `load`: every slot reads for itself; a slot whose mask is false is not accessed.
     pub(crate) fn load(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let pointer = kernel.operand(op, 0);
+        let load = view::Load::at(kernel, op);
+        let pointer = load.pointer();
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
-        let (addresses, mask) = (self.get(pointer), kernel.optional(op, 0).map(|v| self.get(v)));
-        let other = kernel.optional(op, 1).map(|v| self.get(v));
+        let (addresses, mask) = (self.get(pointer), load.mask().map(|v| self.get(v)));
+        let other = load.other().map(|v| self.get(v));
         let count = self.slots(ty);
         let is_on = |i: usize| mask.as_ref().is_none_or(|m| m.slot(i) & 1 != 0);
         let place = |i: usize| is_on(i).then(|| addresses.slot(i));
@@ -60,11 +61,11 @@ impl Machine<'_> {
     /// `store`: once per element.
     pub(crate) fn store(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let (pointer, value) = (kernel.operand(op, 0), kernel.operand(op, 1));
+        let (Some(pointer), Some(value)) = (kernel.pointer(op), kernel.value_operand(op)) else { return Ok(()) };
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
         let (addresses, values) = (self.get(pointer), self.get(value));
-        let mask = kernel.optional(op, 0).map(|v| self.get(v));
+        let mask = kernel.mask(op).map(|v| self.get(v));
         let is_on = |slot: usize| mask.as_ref().is_none_or(|m| m.slot(slot) & 1 != 0);
         self.write_all(ty, scalar, &values, |slot| is_on(slot).then(|| addresses.slot(slot)))
     }

@@ -4,18 +4,19 @@ use super::FaultKind;
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{decode, mask, max_num, min_num, sign_extend};
-use crate::{Elem, Op, RmwOp, Rounding, Scalar, Type, encode_float};
+use crate::{Elem, Op, RmwOp, Rounding, Scalar, Type, encode_float, view};
 
 impl Machine<'_> {
     /// `atomic_rmw`.
     pub(crate) fn atomic_rmw(&mut self, op: Op, rmw: RmwOp) -> Result<(), Stop> {
-        let value = self.get(self.kernel.operand(op, 1));
+        let value = self.get(view::AtomicRmw::at(self.kernel, op).value());
         self.update(op, |scalar, slot, old| Some(modify_global(rmw, scalar, old, value.slot(slot))))
     }
 
     /// `atomic_cas`: compares bits.
     pub(crate) fn atomic_cas(&mut self, op: Op) -> Result<(), Stop> {
-        let (compare, value) = (self.get(self.kernel.operand(op, 1)), self.get(self.kernel.operand(op, 2)));
+        let swap = view::AtomicCas::at(self.kernel, op);
+        let (compare, value) = (self.get(swap.compare()), self.get(swap.value()));
         self.update(op, |_, slot, old| (old == compare.slot(slot)).then(|| value.slot(slot)))
     }
 
@@ -27,17 +28,17 @@ impl Machine<'_> {
     /// `atomic_poll`. Blocks run one after the other, so a value that is not there does not come any more.
     pub(crate) fn atomic_poll(&mut self, op: Op) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let pointer = kernel.operand(op, 0);
-        let ty = kernel.value_type(pointer);
+        let poll = view::AtomicPoll::at(kernel, op);
+        let ty = kernel.value_type(poll.pointer());
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I32);
-        let (addresses, expected) = (self.get(pointer), self.get(kernel.operand(op, 1)));
+        let (addresses, expected) = (self.get(poll.pointer()), self.get(poll.expected()));
         let owners = self.owners(ty);
         self.tick(owners.len())?;
         let mut found = Vec::with_capacity(owners.len());
         for slot in owners {
             let slot = slot as usize;
             let holds = self.read(op, ty, slot, addresses.slot(slot), scalar)? == expected.slot(slot);
-            if !holds && kernel.optional(op, 1).is_none() {
+            if !holds && poll.timeout().is_none() {
                 return Err(self.stop(FaultKind::StepLimit(self.max_steps)));
             }
             found.push(u64::from(holds));
@@ -53,12 +54,11 @@ impl Machine<'_> {
     /// Reads each element and writes what `new` makes of it.
     fn update(&mut self, op: Op, new: impl Fn(Scalar, usize, u64) -> Option<u64>) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let pointer = kernel.operand(op, 0);
+        let Some(pointer) = kernel.pointer(op) else { return Ok(()) };
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I32);
         let addresses = self.get(pointer);
-        let masked = kernel.op(op).kind.spec().optional.first() == Some(&"mask");
-        let mask = if masked { kernel.optional(op, 0).map(|v| self.get(v)) } else { None };
+        let mask = kernel.mask(op).map(|v| self.get(v));
         let owners = self.owners(ty);
         self.tick(owners.len())?;
         let mut olds = Vec::with_capacity(owners.len());

@@ -7,7 +7,7 @@ use super::atomics::modify_global;
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{mask, sign_extend};
-use crate::{DescType, Elem, Literal, Op, OpKind, Padding, RmwOp, Scalar, Shape, Type, Value};
+use crate::{DescType, Elem, Literal, Op, Padding, RmwOp, Scalar, Shape, Type, Value, view};
 
 /// A tensor in global memory: what a descriptor or a block pointer holds.
 #[derive(Clone, Debug)]
@@ -68,8 +68,9 @@ impl Machine<'_> {
         let mut sizes = self.integers(kernel.variadic(op));
         let mut strides = sizes.split_off(sizes.len().div_ceil(2));
         strides.push(1);
-        let nan = kernel.optional(op, 0).is_some_and(|v| self.scalar(v) & 1 != 0);
-        let view = View { base: self.scalar(kernel.operand(op, 0)), sizes, strides, offsets: Vec::new(), nan };
+        let made = view::MakeDesc::at(kernel, op);
+        let nan = made.nan().is_some_and(|v| self.scalar(v) & 1 != 0);
+        let view = View { base: self.scalar(made.base()), sizes, strides, offsets: Vec::new(), nan };
         self.set_result(op, Data::View(Rc::new(view)));
         self.tick(1)
     }
@@ -83,7 +84,7 @@ impl Machine<'_> {
 
     /// `desc_size`.
     pub(crate) fn desc_size(&mut self, op: Op, axis: usize) -> Result<(), Stop> {
-        let described = self.described(self.kernel.operand(op, 0));
+        let described = self.described(view::DescSize::at(self.kernel, op).desc());
         let size = described.map_or(0, |(view, _)| view.sizes[axis]);
         self.set_result(op, Data::Scalar(mask(size as u64, Elem::I32)));
         self.tick(1)
@@ -91,7 +92,7 @@ impl Machine<'_> {
 
     /// `desc_stride`.
     pub(crate) fn desc_stride(&mut self, op: Op, axis: usize) -> Result<(), Stop> {
-        let described = self.described(self.kernel.operand(op, 0));
+        let described = self.described(view::DescStride::at(self.kernel, op).desc());
         let stride = described.map_or(0, |(view, _)| view.strides[axis]);
         self.set_result(op, Data::Scalar(stride as u64));
         self.tick(1)
@@ -101,16 +102,18 @@ impl Machine<'_> {
     /// where its elements are.
     fn window(&self, op: Op) -> Option<(Rc<View>, Scalar, Type, Addresses)> {
         let kernel = self.kernel;
-        let (view, ty) = self.described(kernel.operand(op, 0))?;
-        let (shape, indices) = match kernel.kind(op) {
-            OpKind::DescGather {} | OpKind::DescScatter {} => {
-                let (rows, column) = (self.get(kernel.operand(op, 1)), self.integers(&[kernel.operand(op, 2)])[0]);
-                let count = kernel.value_type(kernel.operand(op, 1)).shape()?[0];
+        let (view, ty) = self.described(kernel.desc(op)?)?;
+        let gather = view::DescGather::of(kernel, op).map(|gather| (gather.rows(), gather.column()));
+        let scatter = || view::DescScatter::of(kernel, op).map(|scatter| (scatter.rows(), scatter.column()));
+        let (shape, indices) = match gather.or_else(scatter) {
+            Some((numbers, column)) => {
+                let (rows, column) = (self.get(numbers), self.integers(&[column])[0]);
+                let count = kernel.value_type(numbers).shape()?[0];
                 let rows = (0..count as usize).map(|i| sign_extend(rows.slot(i), Elem::I32)).collect();
                 let columns = (column..column + i64::from(ty.shape[1])).collect();
                 (Shape::new(&[count, ty.shape[1]])?, vec![rows, columns])
             }
-            _ => (ty.shape, lines(self.integers(kernel.variadic(op)), &ty.shape)),
+            None => (ty.shape, lines(self.integers(kernel.variadic(op)), &ty.shape)),
         };
         let places = view.places(ty.elem, &indices, |_| true);
         Some((view, ty.elem, Type::tile(ty.elem(), shape), places))
@@ -125,10 +128,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// `desc_store`, `desc_scatter`, or `desc_reduce` with what it does; the value is operand `value`.
-    pub(crate) fn desc_store(&mut self, op: Op, value: usize, reduction: Option<RmwOp>) -> Result<(), Stop> {
+    /// `desc_store`, `desc_scatter`, or `desc_reduce` with what it does.
+    pub(crate) fn desc_store(&mut self, op: Op, value: Value, reduction: Option<RmwOp>) -> Result<(), Stop> {
         let Some((_, elem, ty, places)) = self.window(op) else { return Ok(()) };
-        let values = self.get(self.kernel.operand(op, value));
+        let values = self.get(value);
         let Some(rmw) = reduction else { return self.write_all(ty, elem, &values, |i| places[i]) };
         self.tick(places.len())?;
         for (slot, place) in places.into_iter().enumerate() {
@@ -146,14 +149,15 @@ impl Machine<'_> {
         let rank = sizes.len() / 3;
         let offsets = sizes.split_off(2 * rank).into_iter().map(|offset| offset as i32).collect();
         let strides = sizes.split_off(rank);
-        let view = View { base: self.scalar(kernel.operand(op, 0)), sizes, strides, offsets, nan: false };
+        let view =
+            View { base: self.scalar(view::MakeBlockPtr::at(kernel, op).base()), sizes, strides, offsets, nan: false };
         self.set_result(op, Data::View(Rc::new(view)));
         self.tick(1)
     }
 
     /// `advance`. An offset that wraps becomes a wrong address.
     pub(crate) fn advance(&mut self, op: Op) -> Result<(), Stop> {
-        let Data::View(view) = self.get(self.kernel.operand(op, 0)) else { return Ok(()) };
+        let Data::View(view) = self.get(view::Advance::at(self.kernel, op).pointer()) else { return Ok(()) };
         let mut view = (*view).clone();
         for (offset, by) in view.offsets.iter_mut().zip(self.integers(self.kernel.variadic(op))) {
             let (moved, wraps) = offset.overflowing_add(by as i32);
@@ -168,7 +172,7 @@ impl Machine<'_> {
 
     /// The element type of the block that a block pointer points to, its type, and where its elements are.
     fn block(&self, op: Op, check: &[u32]) -> Option<(Scalar, Type, Addresses)> {
-        let pointer = self.kernel.operand(op, 0);
+        let pointer = self.kernel.pointer(op)?;
         let Type::BlockPtr(ty) = self.kernel.value_type(pointer) else { return None };
         let Data::View(view) = self.get(pointer) else { return None };
         let indices = lines(view.offsets.iter().map(|offset| i64::from(*offset)), &ty.shape);
@@ -194,7 +198,7 @@ impl Machine<'_> {
     /// `block_store`.
     pub(crate) fn block_store(&mut self, op: Op, check: &[u32]) -> Result<(), Stop> {
         let Some((elem, ty, places)) = self.block(op, check) else { return Ok(()) };
-        let values = self.get(self.kernel.operand(op, 1));
+        let values = self.get(view::BlockStore::at(self.kernel, op).value());
         self.write_all(ty, elem, &values, |i| places[i])
     }
 }

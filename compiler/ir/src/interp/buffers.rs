@@ -6,7 +6,7 @@ use super::FaultKind;
 use super::machine::{Machine, Stop};
 use super::shared::{BufferId, SharedError, SlotId};
 use super::value::Data;
-use crate::{Op, SharedType, Type, Value};
+use crate::{Op, SharedType, Type, Value, view};
 
 /// Slots of a buffer, or a part of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl Machine<'_> {
     }
 
     pub(crate) fn slot(&mut self, op: Op) -> Result<(), Stop> {
-        let (ring, index) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let slot_of = view::Slot::at(self.kernel, op);
+        let (ring, index) = (slot_of.buffer(), slot_of.index());
         let index = i64::from(self.scalar(index) as i32);
         let slots = self.kernel.value_type(ring).as_shared().map_or(0, |ty| ty.slots as usize);
         let chosen = match self.get(ring) {
@@ -59,13 +60,14 @@ impl Machine<'_> {
 
     pub(crate) fn shared_again(&mut self, op: Op) -> Result<(), Stop> {
         // The layout of the new type says where the elements are now.
-        let same = self.get(self.kernel.operand(op, 0));
+        let Some(buffer) = self.kernel.buffer(op) else { return Ok(()) };
+        let same = self.get(buffer);
         self.set_result(op, same);
         self.tick(1)
     }
 
     pub(crate) fn shared_slice(&mut self, op: Op, offsets: &[u32], shape: &[u32]) -> Result<(), Stop> {
-        let source = self.kernel.operand(op, 0);
+        let source = view::SharedSlice::at(self.kernel, op).buffer();
         if let (Data::Buffer(view), Type::Shared(ty)) = (self.get(source), self.kernel.value_type(source)) {
             let part = self.kernel.slot_layout(ty).slice(offsets, shape);
             let start = view.start + part.map_or(0, |(start, _)| start);
@@ -75,7 +77,8 @@ impl Machine<'_> {
     }
 
     pub(crate) fn local_store(&mut self, op: Op) -> Result<(), Stop> {
-        let (value, buffer) = (self.kernel.operand(op, 0), self.kernel.operand(op, 1));
+        let store = view::LocalStore::at(self.kernel, op);
+        let (value, buffer) = (store.value(), store.buffer());
         let elements = self.elements(value)?;
         if let Some((slot, at)) = self.positions(buffer)? {
             self.store_shared(self.kernel.value_type(value), slot, &at, &elements)?;
@@ -86,7 +89,7 @@ impl Machine<'_> {
     pub(crate) fn local_load(&mut self, op: Op) -> Result<(), Stop> {
         let ty = self.result_type(op);
         let mut elements = Vec::new();
-        if let Some((slot, at)) = self.positions(self.kernel.operand(op, 0))? {
+        if let Some((slot, at)) = self.positions(view::LocalLoad::at(self.kernel, op).buffer())? {
             elements = self.load_shared(op, ty, slot, &at)?;
         }
         let steps = elements.len();

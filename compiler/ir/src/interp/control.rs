@@ -5,7 +5,7 @@ use super::frame::{BlockValues, Exit};
 use super::machine::{Machine, Stop};
 use super::value::Data;
 use crate::ops::eval::{mask, sign_extend};
-use crate::{Elem, Op};
+use crate::{Elem, Op, view};
 
 /// The iterations of a `for_range` that are still to come.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,10 @@ impl Machine<'_> {
     /// `for_range`.
     pub(crate) fn for_range(&mut self, op: Op, unsigned: bool) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let data = kernel.op(op);
-        let elem = kernel.value_type(data.operands[0]).elem().unwrap_or(Elem::I32);
+        let range = view::ForRange::at(kernel, op);
+        let elem = kernel.value_type(range.lower()).elem().unwrap_or(Elem::I32);
         let number = |bits: u64| if unsigned { i128::from(bits) } else { i128::from(sign_extend(bits, elem)) };
-        let [index, upper, step] = [0, 1, 2].map(|i| number(self.scalar(data.operands[i])));
+        let [index, upper, step] = [range.lower(), range.upper(), range.step()].map(|v| number(self.scalar(v)));
         if index < upper && step <= 0 {
             return Err(self.stop(FaultKind::LoopStep(step)));
         }
@@ -71,7 +71,7 @@ impl Machine<'_> {
     /// `if_else`.
     pub(crate) fn if_else(&mut self, op: Op) -> Result<(), Stop> {
         let data = self.kernel.op(op);
-        let holds = self.scalar(data.operands[0]) & 1 != 0;
+        let holds = self.scalar(view::IfElse::at(self.kernel, op).condition()) & 1 != 0;
         self.tick(1)?;
         self.enter(data.blocks[usize::from(!holds)], &[], BlockValues::new(), Exit::Branch(op));
         Ok(())

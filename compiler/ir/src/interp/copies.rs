@@ -10,7 +10,7 @@ use super::shared::{BarrierId, CopyId, Start};
 use super::value::Data;
 use super::{DescArg, FaultKind};
 use crate::ops::eval::encode;
-use crate::{DescType, Elem, Op, OpKind, RmwOp, Rounding, Scalar, Type, Value};
+use crate::{DescType, Elem, Op, OpKind, RmwOp, Rounding, Scalar, Type, Value, view};
 
 /// The asynchronous operations that a warp group has started and not waited for.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ impl Machine<'_> {
             OpKind::CopyBulk {} => self.copy_bulk(op),
             OpKind::MakeMap { nan, tf32, later } => self.make_map(op, nan, tf32, later),
             OpKind::AwaitMap {} => {
-                if let Data::Desc(made) = self.get(self.kernel.operand(op, 0)) {
+                if let Data::Desc(made) = self.get(view::AwaitMap::at(self.kernel, op).desc()) {
                     self.group.pending.maps.retain(|other| !Rc::ptr_eq(other, &made));
                 }
                 self.tick(1)
@@ -100,11 +100,12 @@ impl Machine<'_> {
 
     /// `copy_async`: the elements are taken now and arrive when they are waited for.
     fn copy_async(&mut self, op: Op) -> Result<(), Stop> {
+        let copy = view::CopyAsync::at(self.kernel, op);
         let kernel = self.kernel;
-        let (pointer, buffer) = (kernel.operand(op, 0), kernel.operand(op, 1));
+        let (pointer, buffer) = (copy.pointer(), copy.buffer());
         let ty = kernel.value_type(pointer);
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
-        let (addresses, mask) = (self.get(pointer), kernel.optional(op, 0).map(|v| self.get(v)));
+        let (addresses, mask) = (self.get(pointer), copy.mask().map(|v| self.get(v)));
         let owners = self.owners(ty);
         self.tick(owners.len())?;
         let mut bits = Vec::with_capacity(owners.len());
@@ -146,7 +147,7 @@ impl Machine<'_> {
 
     /// `barrier_expect`.
     fn barrier_expect(&mut self, op: Op, bytes: u32) -> Result<(), Stop> {
-        if let Some(barrier) = self.barrier_at(op, 0)? {
+        if let Some(barrier) = self.barrier_at(view::BarrierExpect::at(self.kernel, op).barrier())? {
             let done = self.shared.expect_tx(barrier, bytes).and_then(|()| self.shared.arrive(barrier, 1));
             done.map_err(|error| self.stop(FaultKind::Shared(error)))?;
         }
@@ -155,7 +156,7 @@ impl Machine<'_> {
 
     /// `barrier_arrive`: once for each warp.
     fn barrier_arrive(&mut self, op: Op) -> Result<(), Stop> {
-        if let Some(barrier) = self.barrier_at(op, 0)? {
+        if let Some(barrier) = self.barrier_at(view::BarrierArrive::at(self.kernel, op).barrier())? {
             let warps = self.kernel.group_of(op).warps;
             self.shared.arrive(barrier, warps).map_err(|error| self.stop(FaultKind::Shared(error)))?;
         }
@@ -164,8 +165,9 @@ impl Machine<'_> {
 
     /// `barrier_wait`.
     fn barrier_wait(&mut self, op: Op) -> Result<(), Stop> {
-        let parity = self.scalar(self.kernel.operand(op, 1)) as u32 & 1;
-        if let Some(barrier) = self.barrier_at(op, 0)? {
+        let wait = view::BarrierWait::at(self.kernel, op);
+        let parity = self.scalar(wait.parity()) as u32 & 1;
+        if let Some(barrier) = self.barrier_at(wait.barrier())? {
             let done = self.shared.try_wait(barrier, parity).map_err(|error| self.stop(FaultKind::Shared(error)))?;
             if !done {
                 self.wait_for(Wait::Phase { barrier, parity });
@@ -174,18 +176,19 @@ impl Machine<'_> {
         self.tick(1)
     }
 
-    fn barrier_at(&self, op: Op, index: usize) -> Result<Option<BarrierId>, Stop> {
-        let Data::Barriers(ring) = self.get(self.kernel.operand(op, index)) else { return Ok(None) };
+    fn barrier_at(&self, barrier: Value) -> Result<Option<BarrierId>, Stop> {
+        let Data::Barriers(ring) = self.get(barrier) else { return Ok(None) };
         let barrier = self.shared.barrier(ring, 0);
         barrier.map(Some).map_err(|error| self.stop(FaultKind::Shared(error)))
     }
 
     /// `copy_bulk`: the elements are taken now and arrive with the barrier.
     fn copy_bulk(&mut self, op: Op) -> Result<(), Stop> {
-        let buffer = self.kernel.operand(op, 1);
+        let copy = view::CopyBulk::at(self.kernel, op);
+        let buffer = copy.buffer();
         let Some(ty) = self.kernel.value_type(buffer).as_shared() else { return Ok(()) };
         let (tile, scalar) = (Type::tile(ty.elem, ty.shape), ty.elem.num().unwrap_or(Scalar::I8));
-        let (base, size) = (self.scalar(self.kernel.operand(op, 0)), u64::from(ty.elem.bytes()));
+        let (base, size) = (self.scalar(copy.pointer()), u64::from(ty.elem.bytes()));
         let count = ty.shape.numel();
         self.tick(count as usize)?;
         if !base.is_multiple_of(BULK) {
@@ -195,7 +198,7 @@ impl Machine<'_> {
         for slot in 0..count {
             bits.push(self.read(op, tile, slot as usize, base.wrapping_add(slot * size), scalar)?);
         }
-        let arrival = self.barrier_at(op, 2)?.map(|barrier| (barrier, (count * size) as u32));
+        let arrival = self.barrier_at(copy.barrier())?.map(|barrier| (barrier, (count * size) as u32));
         let Some(place) = self.positions(buffer)? else { return Ok(()) };
         let start = self.start(op);
         self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(tile, refused))?;
@@ -219,7 +222,7 @@ impl Machine<'_> {
     fn make_map(&mut self, op: Op, pads_nan: bool, rounds_tf32: bool, later: bool) -> Result<(), Stop> {
         let kernel = self.kernel;
         let Type::Desc(ty) = self.result_type(op) else { return Ok(()) };
-        let base = self.scalar(kernel.operand(op, 0));
+        let base = self.scalar(view::MakeMap::at(kernel, op).base());
         let mut arg = DescArg { base, pads_nan, rounds_tf32, ..DescArg::default() };
         let (sizes, strides) = kernel.variadic(op).split_at(ty.shape.rank());
         for (axis, size) in sizes.iter().enumerate() {
@@ -248,8 +251,9 @@ impl Machine<'_> {
                 None => 0,
             });
         }
-        let arrival = self.barrier_at(op, 2)?.map(|barrier| (barrier, desc.bytes()));
-        let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
+        let copy = view::CopyDesc::at(self.kernel, op);
+        let arrival = self.barrier_at(copy.barrier())?.map(|barrier| (barrier, desc.bytes()));
+        let Some(place) = self.positions(copy.buffer())? else { return Ok(()) };
         let start = self.start(op);
         self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(ty, refused))?;
         Ok(())
@@ -260,7 +264,8 @@ impl Machine<'_> {
     fn copy_desc_store(&mut self, op: Op, reduction: Option<RmwOp>) -> Result<(), Stop> {
         let Some((desc, _, places)) = self.box_of(op)? else { return Ok(()) };
         let ty = Type::tile(desc.elem(), desc.shape);
-        let Some(place) = self.positions(self.kernel.operand(op, 1))? else { return Ok(()) };
+        let Some(buffer) = self.kernel.buffer(op) else { return Ok(()) };
+        let Some(place) = self.positions(buffer)? else { return Ok(()) };
         let start = self.start(op);
         let read = self.shared.start_read_async(place, start).map_err(|refused| self.refuse(ty, refused))?;
         let (copy, loaded) = read;
@@ -313,7 +318,7 @@ impl Machine<'_> {
     /// An operation's descriptor and the coordinates of the box, which come last.
     fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Addresses)>, Stop> {
         let kernel = self.kernel;
-        let value: Value = kernel.operand(op, 0);
+        let Some(value) = kernel.desc(op) else { return Ok(None) };
         let Type::Desc(ty) = kernel.value_type(value) else { return Ok(None) };
         let Data::Desc(arg) = self.get(value) else {
             return Err(self.stop(FaultKind::Unsupported("a copy by a tensor map that was never made".into())));

@@ -13,7 +13,7 @@
 use super::machine::{Machine, Stop};
 use crate::ops::eval::{decode, mask, sign_extend};
 use crate::wgmma::operand_shape;
-use crate::{Elem, Op, Precision, Rounding, Scalar, Value, encode_float};
+use crate::{Elem, Op, Precision, Rounding, Scalar, Value, encode_float, view};
 
 /// The bits of an `f32` that `tf32` keeps.
 const TF32_MASK: u64 = 0xffff_e000;
@@ -22,8 +22,8 @@ impl Machine<'_> {
     /// `dot`.
     pub(crate) fn dot(&mut self, op: Op, precision: Precision) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let operands = [0, 1, 2].map(|i| kernel.operand(op, i));
-        let [lhs, rhs, acc] = operands;
+        let dot = view::Dot::at(kernel, op);
+        let operands @ [lhs, rhs, acc] = [dot.lhs(), dot.rhs(), dot.acc()];
         let (lhs, rhs, acc) = (self.elements(lhs)?, self.elements(rhs)?, self.elements(acc)?.to_vec());
         let accs = self.dot_tiles(operands, &lhs, &rhs, acc, precision)?;
         let placed = self.place(self.result_type(op), accs);

@@ -8,7 +8,7 @@ use super::open::Filling;
 use super::reduce::Order;
 use super::value::Data;
 use crate::ops::eval::{decode, mask, sign_extend};
-use crate::{Block, Elem, Kernel, Op, OpKind, Padding, Rounding, Scalar, Type, encode_float};
+use crate::{Block, Elem, Kernel, Op, OpKind, Padding, Rounding, Scalar, Type, encode_float, view};
 
 impl Machine<'_> {
     /// After an operation: puts something else where its result is open.
@@ -73,11 +73,14 @@ impl Machine<'_> {
             of.iter().find_map(|d| if let Data::Many(slots) = d { Some(slots.len()) } else { None }).unwrap_or(1)
         };
         let where_off = |machine: &mut Self| -> Vec<usize> {
-            let Some(mask) = kernel.optional(op, 0).map(|v| machine.get(v)) else { return Vec::new() };
-            (0..machine.slots(kernel.value_type(data.operands[0]))).filter(|i| mask.slot(*i) & 1 == 0).collect()
+            let (Some(pointer), Some(mask)) = (kernel.pointer(op), kernel.mask(op)) else { return Vec::new() };
+            let mask = machine.get(mask);
+            (0..machine.slots(kernel.value_type(pointer))).filter(|i| mask.slot(*i) & 1 == 0).collect()
         };
         Ok(Some(match &data.kind {
-            OpKind::Load { .. } if kernel.optional(op, 1).is_none() => (OpenResult::MaskedLoad, where_off(self)),
+            OpKind::Load { .. } if view::Load::at(kernel, op).other().is_none() => {
+                (OpenResult::MaskedLoad, where_off(self))
+            }
             OpKind::BlockLoad { check, padding: Padding::Unspecified, .. } => {
                 (OpenResult::MaskedLoad, self.outside_of_block(op, check))
             }
@@ -93,7 +96,8 @@ impl Machine<'_> {
             }
             OpKind::FpToSI { .. } | OpKind::FpToUI { .. } => {
                 let source = slot_of(self, 0);
-                let scalar = kernel.value_type(data.operands[0]).elem().and_then(Elem::num).unwrap_or(Scalar::F32);
+                let ty = kernel.value_operand(op).map(|value| kernel.value_type(value));
+                let scalar = ty.and_then(|ty| ty.elem()?.num()).unwrap_or(Scalar::F32);
                 let bits = self.result_type(op).elem().map_or(64, Elem::bits) as i32;
                 let (low, high) = match data.kind {
                     OpKind::FpToSI { .. } => (-f64::powi(2.0, bits - 1), f64::powi(2.0, bits - 1)),
@@ -106,21 +110,23 @@ impl Machine<'_> {
                 (OpenResult::CastRange, (0..count(std::slice::from_ref(&source))).filter(|i| !holds(i)).collect())
             }
             OpKind::Gather { axis } => {
-                let (source, index) = (kernel.value_type(data.operands[0]), data.operands[1]);
+                let gather = view::Gather::at(kernel, op);
+                let (source, index) = (kernel.value_type(gather.source()), gather.index());
                 let size = source.shape().map_or(1, |shape| i64::from(shape[*axis as usize]));
                 let (elem, index) = (kernel.value_type(index).elem().unwrap_or(Elem::I32), self.get(index));
                 let is_outside = |i: &usize| !(0..size).contains(&sign_extend(index.slot(*i), elem));
                 (OpenResult::GatherIndex, (0..count(std::slice::from_ref(&index))).filter(is_outside).collect())
             }
             OpKind::Histogram { bins } => {
-                let (source, counted) = (slot_of(self, 0), kernel.optional(op, 0).map(|v| self.get(v)));
+                let histogram = view::Histogram::at(kernel, op);
+                let (source, counted) = (self.get(histogram.source()), histogram.mask().map(|v| self.get(v)));
                 let is_on = |i: usize| counted.as_ref().is_none_or(|m| m.slot(i) & 1 != 0);
                 let is_outside = |i: &usize| is_on(*i) && source.slot(*i) >= u64::from(*bins);
                 (OpenResult::HistogramBin, (0..count(std::slice::from_ref(&source))).filter(is_outside).collect())
             }
             OpKind::Sort { .. } => {
-                let source = slot_of(self, 0);
-                let scalar = kernel.value_type(data.operands[0]).elem().and_then(Elem::num);
+                let sorted = view::Sort::at(kernel, op).source();
+                let (source, scalar) = (self.get(sorted), kernel.value_type(sorted).elem().and_then(Elem::num));
                 let is_nan = |i: &usize| scalar.is_some_and(|s| s.is_float() && decode(source.slot(*i), s).is_nan());
                 (OpenResult::SortedNan, (0..count(std::slice::from_ref(&source))).filter(is_nan).collect())
             }
@@ -145,16 +151,17 @@ impl Machine<'_> {
     /// The slots that a store writes, their addresses and values.
     fn stored(&mut self, op: Op) -> (Vec<usize>, Data, Data) {
         let kernel = self.kernel;
-        let ty = kernel.value_type(kernel.operand(op, 0));
-        let (addresses, values) = (self.get(kernel.operand(op, 0)), self.get(kernel.operand(op, 1)));
-        let mask = kernel.optional(op, 0).map(|v| self.get(v));
+        let store = view::Store::at(kernel, op);
+        let ty = kernel.value_type(store.pointer());
+        let (addresses, values) = (self.get(store.pointer()), self.get(store.value()));
+        let mask = store.mask().map(|v| self.get(v));
         let is_on = |slot: &usize| mask.as_ref().is_none_or(|m| m.slot(*slot) & 1 != 0);
         (self.owners(ty).into_iter().map(|slot| slot as usize).filter(is_on).collect(), addresses, values)
     }
 
     /// A store again, its last element first.
     fn store_turned_around(&mut self, op: Op) -> Result<(), Stop> {
-        let ty = self.kernel.value_type(self.kernel.operand(op, 0));
+        let ty = self.kernel.value_type(view::Store::at(self.kernel, op).pointer());
         let scalar = ty.elem().and_then(Elem::pointee).unwrap_or(Scalar::I8);
         let (slots, addresses, values) = self.stored(op);
         for slot in slots.into_iter().rev() {

@@ -13,7 +13,7 @@ use super::copies::Pending;
 use super::machine::{Machine, Stop};
 use super::scheduler::Wait;
 use super::value::Data;
-use crate::{Block, Kernel, Op, Traits, Value};
+use crate::{Block, Kernel, Op, Traits, Value, view};
 
 /// The arguments or results of a block.
 pub(crate) type BlockValues = SmallVec<[Data; 4]>;
@@ -134,7 +134,7 @@ impl Machine<'_> {
             Exit::Branch(op) => self.set_results(op, handed),
             Exit::Iterate(op, range) => self.iterate(op, range, handed)?,
             Exit::Condition(op) => {
-                let go_on = end.is_some_and(|end| self.scalar(self.kernel.operand(end, 0)) & 1 != 0);
+                let go_on = end.is_some_and(|end| self.scalar(view::Condition::at(self.kernel, end).go_on()) & 1 != 0);
                 self.decide(op, go_on, handed);
             }
             Exit::Repeat(op) => self.repeat(op, handed)?,

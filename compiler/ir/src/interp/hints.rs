@@ -3,7 +3,7 @@
 use super::FindingKind;
 use super::machine::{Machine, Stop};
 use crate::ops::eval::sign_extend;
-use crate::{Elem, HintKind, Op, Type};
+use crate::{Elem, HintKind, Op, Type, view};
 
 impl Machine<'_> {
     /// Records an assumption that does not hold.
@@ -11,7 +11,7 @@ impl Machine<'_> {
     /// On a tile, `multiple_of` applies to the first number of each run of consecutive numbers, as in the compiler's
     /// analysis.
     pub(crate) fn check_hint(&mut self, op: Op, kind: HintKind, values: &[u32]) -> Result<(), Stop> {
-        let value = self.kernel.op(op).operands[0];
+        let value = view::Hint::at(self.kernel, op).value();
         let ty = self.kernel.value_type(value);
         let elem = ty.elem().unwrap_or(Elem::I64);
         let numbers: Vec<i64> = self.elements(value)?.iter().map(|bits| sign_extend(*bits, elem)).collect();

@@ -14,7 +14,7 @@ use super::shared::SharedMemory;
 use super::value::{Data, Placement};
 use super::{Fault, FaultKind, Finding, FindingKind, GlobalMemory, Report, Storage};
 use crate::ops::eval::mask;
-use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, SharedLayoutId, Type, Value};
+use crate::{Elem, Evaluate, Kernel, LayoutId, Loc, Op, OpKind, Scalar, SharedLayoutId, Type, Value, view};
 
 /// A fault without its place; the operation being run adds it.
 pub(crate) struct Stop {
@@ -170,7 +170,7 @@ impl Machine<'_> {
                 self.tick((end - start) as usize)
             }
             OpKind::Splat {} => {
-                let bits = self.scalar(data.operands[0]);
+                let bits = self.scalar(view::Splat::at(kernel, op).scalar());
                 let filled = self.fill(self.result_type(op), bits);
                 self.set_result(op, filled);
                 self.tick(1)
@@ -183,12 +183,12 @@ impl Machine<'_> {
             | OpKind::Split {}
             | OpKind::Cat {} => self.shape(op),
             OpKind::Unsplat {} => {
-                let elements = self.elements(data.operands[0])?;
+                let elements = self.elements(view::Unsplat::at(kernel, op).source())?;
                 self.set_result(op, Data::Scalar(elements[0]));
                 self.tick(1)
             }
             OpKind::ConvertLayout {} => {
-                let elements = self.elements(data.operands[0])?;
+                let elements = self.elements(view::ConvertLayout::at(kernel, op).source())?;
                 let placed = self.place(self.result_type(op), elements.to_vec());
                 self.tick(elements.len())?;
                 self.set_result(op, placed);
@@ -206,9 +206,9 @@ impl Machine<'_> {
             OpKind::DescSize { axis } => self.desc_size(op, *axis as usize),
             OpKind::DescStride { axis } => self.desc_stride(op, *axis as usize),
             OpKind::DescLoad {} | OpKind::DescGather {} => self.desc_load(op),
-            OpKind::DescStore {} => self.desc_store(op, 1, None),
-            OpKind::DescScatter {} => self.desc_store(op, 3, None),
-            OpKind::DescReduce { op: rmw } => self.desc_store(op, 1, Some(*rmw)),
+            OpKind::DescStore {} => self.desc_store(op, view::DescStore::at(kernel, op).value(), None),
+            OpKind::DescScatter {} => self.desc_store(op, view::DescScatter::at(kernel, op).value(), None),
+            OpKind::DescReduce { op: rmw } => self.desc_store(op, view::DescReduce::at(kernel, op).value(), Some(*rmw)),
             OpKind::MakeBlockPtr { .. } => self.make_block_ptr(op),
             OpKind::Advance {} => self.advance(op),
             OpKind::BlockLoad { check, padding, .. } => self.block_load(op, check, *padding),
@@ -229,7 +229,7 @@ impl Machine<'_> {
             OpKind::IfElse {} => self.if_else(op),
             OpKind::WarpSpecialize { .. } => self.run_partitions(op),
             OpKind::Assume {} => {
-                if self.scalar(data.operands[0]) & 1 == 0 {
+                if self.scalar(view::Assume::at(kernel, op).condition()) & 1 == 0 {
                     return Err(self.stop(FaultKind::BrokenPromise));
                 }
                 self.tick(1)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::FaultKind;
 use super::machine::{Machine, Stop};
 use crate::ops::eval::{decode, sign_extend};
-use crate::{Elem, Op};
+use crate::{Elem, Op, view};
 
 /// The prefix of a print as it appears: it starts with a space and, before a value, ends with a colon and a space.
 pub fn full_prefix(prefix: &str, has_operands: bool) -> String {
@@ -61,9 +61,9 @@ impl Machine<'_> {
     /// `assertion`: the condition holds in all slots whose mask is true.
     pub(crate) fn assertion(&mut self, op: Op, message: &str, file: &str, line: u32) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let condition = kernel.operand(op, 0);
-        let ty = kernel.value_type(condition);
-        let (holds, mask) = (self.get(condition), kernel.optional(op, 0).map(|v| self.get(v)));
+        let asserted = view::Assertion::at(kernel, op);
+        let ty = kernel.value_type(asserted.condition());
+        let (holds, mask) = (self.get(asserted.condition()), asserted.mask().map(|v| self.get(v)));
         let count = self.slots(ty);
         self.tick(count)?;
         let fails = |i: &usize| holds.slot(*i) & 1 == 0 && mask.as_ref().is_none_or(|m| m.slot(*i) & 1 != 0);

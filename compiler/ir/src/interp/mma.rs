@@ -9,30 +9,30 @@ use super::machine::{Machine, Stop};
 use super::shared::{CopyId, Loaded, SharedError};
 use super::value::Data;
 use super::{FaultKind, FindingKind};
-use crate::{Op, OpKind, Precision, Traits, Type, Value};
+use crate::{Op, OpKind, Precision, Traits, Type, Value, view};
 
 impl Machine<'_> {
     /// `mma`.
     pub(crate) fn mma(&mut self, op: Op) -> Result<(), Stop> {
-        let operands = [0, 1].map(|i| self.kernel.operand(op, i));
-        let lhs = self.operand_elements(op, operands[0])?;
-        let rhs = self.operand_elements(op, operands[1])?;
-        let accs = self.accs(op, &lhs, &rhs)?;
+        let dot = view::Mma::at(self.kernel, op);
+        let lhs = self.operand_elements(op, dot.lhs())?;
+        let rhs = self.operand_elements(op, dot.rhs())?;
+        let accs = self.accs(op, [dot.lhs(), dot.rhs(), dot.acc()], &lhs, &rhs)?;
         self.set_result(op, accs);
         Ok(())
     }
 
     /// `dot_buffers`: threads read the buffers as `local_load` does.
     pub(crate) fn dot_buffers(&mut self, op: Op) -> Result<(), Stop> {
-        let operands = [0, 1, 2].map(|i| self.kernel.operand(op, i));
+        let dot = view::DotBuffers::at(self.kernel, op);
         let mut read = |value: Value| -> Result<Vec<u64>, Stop> {
             let Some((slot, at)) = self.positions(value)? else { return Ok(Vec::new()) };
             let ty = self.whole(value);
             self.load_shared(op, ty, slot, &at)
         };
-        let (lhs, rhs) = (read(operands[0])?, read(operands[1])?);
-        let acc = self.elements(operands[2])?.to_vec();
-        let accs = self.dot_tiles(operands, &lhs, &rhs, acc, Precision::Ieee)?;
+        let (lhs, rhs) = (read(dot.lhs())?, read(dot.rhs())?);
+        let acc = self.elements(dot.acc())?.to_vec();
+        let accs = self.dot_tiles([dot.lhs(), dot.rhs(), dot.acc()], &lhs, &rhs, acc, Precision::Ieee)?;
         let placed = self.place(self.result_type(op), accs);
         self.set_result(op, placed);
         Ok(())
@@ -41,11 +41,10 @@ impl Machine<'_> {
     /// `mma_async`: the buffers are read until the dot is complete.
     pub(crate) fn mma_async(&mut self, op: Op) -> Result<(), Stop> {
         let mut reads = Vec::new();
-        let mut elements = [Rc::default(), Rc::default()];
-        for (i, elements) in elements.iter_mut().enumerate() {
-            *elements = self.start_operand(op, self.kernel.operand(op, i), &mut reads)?;
-        }
-        let accs = self.accs(op, &elements[0], &elements[1])?;
+        let dot = view::MmaAsync::at(self.kernel, op);
+        let lhs = self.start_operand(op, dot.lhs(), &mut reads)?;
+        let rhs = self.start_operand(op, dot.rhs(), &mut reads)?;
+        let accs = self.accs(op, [dot.lhs(), dot.rhs(), dot.acc()], &lhs, &rhs)?;
         let pending = &mut self.group.pending;
         pending.mmas.push_back(reads);
         let number = pending.complete + pending.mmas.len() as u64;
@@ -95,15 +94,14 @@ impl Machine<'_> {
     }
 
     /// The accumulator of an operation with the dot of the operands added.
-    fn accs(&mut self, op: Op, lhs: &[u64], rhs: &[u64]) -> Result<Data, Stop> {
-        let kernel = self.kernel;
-        let operands = [0, 1, 2].map(|i| kernel.operand(op, i));
-        let keep = kernel.optional(op, 0).is_none_or(|flag| self.scalar(flag) & 1 != 0);
-        let slots = match self.get(operands[2]) {
+    fn accs(&mut self, op: Op, operands: [Value; 3], lhs: &[u64], rhs: &[u64]) -> Result<Data, Stop> {
+        let (kernel, [_, _, acc]) = (self.kernel, operands);
+        let keep = kernel.use_acc(op).is_none_or(|flag| self.scalar(flag) & 1 != 0);
+        let slots = match self.get(acc) {
             Data::Sums(_, slots) => Data::Many(slots),
             data => data,
         };
-        let acc = match self.elements_of(kernel.value_type(operands[2]), slots)? {
+        let acc = match self.elements_of(kernel.value_type(acc), slots)? {
             acc if keep => acc.to_vec(),
             acc => vec![0; acc.len()],
         };

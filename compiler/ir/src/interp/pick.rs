@@ -6,15 +6,15 @@ use super::FindingKind;
 use super::machine::{Machine, Stop};
 use super::shape::around;
 use crate::ops::eval::{decode, sign_extend};
-use crate::{Elem, Op, Type};
+use crate::{Elem, Op, Type, view};
 
 impl Machine<'_> {
     /// `gather`; an index out of range gives 0.
     pub(crate) fn gather(&mut self, op: Op, axis: usize) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let data = kernel.op(op);
-        let (source_ty, index_ty) = (kernel.value_type(data.operands[0]), kernel.value_type(data.operands[1]));
-        let (source, index) = (self.elements(data.operands[0])?, self.elements(data.operands[1])?);
+        let gather = view::Gather::at(kernel, op);
+        let (source_ty, index_ty) = (kernel.value_type(gather.source()), kernel.value_type(gather.index()));
+        let (source, index) = (self.elements(gather.source())?, self.elements(gather.index())?);
         self.tick(index.len())?;
         let elem = index_ty.elem().unwrap_or(Elem::I32);
         let (_, size, after) = around(source_ty, axis);
@@ -39,10 +39,10 @@ impl Machine<'_> {
     /// `histogram`; values out of range do not count.
     pub(crate) fn histogram(&mut self, op: Op, bins: u32) -> Result<(), Stop> {
         let kernel = self.kernel;
-        let source = kernel.operand(op, 0);
+        let source = view::Histogram::at(kernel, op).source();
         let elem = kernel.value_type(source).elem().unwrap_or(Elem::I32);
         let values = self.elements(source)?;
-        let mask = match kernel.optional(op, 0) {
+        let mask = match view::Histogram::at(kernel, op).mask() {
             Some(mask) => Some(self.elements(mask)?),
             None => None,
         };
@@ -67,7 +67,7 @@ impl Machine<'_> {
 
     /// `sort`: the last axis, numbers before NaN when ascending.
     pub(crate) fn sort(&mut self, op: Op, descending: bool, signed: bool) -> Result<(), Stop> {
-        let source = self.kernel.operand(op, 0);
+        let source = view::Sort::at(self.kernel, op).source();
         let ty = self.kernel.value_type(source);
         let elem = ty.elem().unwrap_or(Elem::I32);
         let mut elements = self.elements(source)?.to_vec();

@@ -50,6 +50,9 @@ impl Traits {
 
     /// Stands in phase `Tile` only: a pass lowers it before layouts are chosen.
     pub const TILE_PHASE: Traits = Traits(1 << 11);
+    /// Every element of its result is an element of its one operand: only the shape, the layout, the repetition or what
+    /// is promised differs. See [`Kernel::source`].
+    pub const FORWARDS: Traits = Traits(1 << 12);
 
     /// These and those.
     pub const fn and(self, other: Traits) -> Traits {
@@ -239,6 +242,12 @@ macro_rules! define_ops {
                     && !traits.has(Traits::NESTED)
             }
 
+            /// The number of the operand whose elements its result consists of, if it only arranges, repeats or moves them
+            /// or promises something about them ([`Traits::FORWARDS`]). Casts change elements and are not among these.
+            pub fn forwards(&self) -> Option<u32> {
+                self.spec().traits.has(Traits::FORWARDS).then_some(0)
+            }
+
             /// The attributes that are not at their default, with their text form.
             pub fn attrs(&self) -> Vec<(&'static str, AttrValue)> {
                 match self { $(OpKind::$name { $($attr),* } => {
@@ -262,7 +271,8 @@ macro_rules! define_ops {
             }
         }
 
-        /// Operations with their operands by name: `view::Load::of(kernel, op)?.mask()`.
+        /// Operations with their operands by name: `view::Load::of(kernel, op)?.mask()`, or `at` in place of `of` where the
+        /// kind has been matched before.
         pub mod view {
             use super::{OpKind, Row, SPECS};
             use crate::ops::position;
@@ -281,6 +291,17 @@ macro_rules! define_ops {
                     /// The operation, if it is of this kind.
                     pub fn of(kernel: &'k Kernel, op: Op) -> Option<$name<'k>> {
                         matches!(kernel.kind(op), OpKind::$name { .. }).then_some($name { kernel, op })
+                    }
+
+                    /// An operation that is known to be of this kind.
+                    pub fn at(kernel: &'k Kernel, op: Op) -> $name<'k> {
+                        debug_assert!(matches!(kernel.kind(op), OpKind::$name { .. }), "{:?}", kernel.kind(op));
+                        $name { kernel, op }
+                    }
+
+                    /// The operation that gives a value, if it is of this kind.
+                    pub fn defining(kernel: &'k Kernel, value: Value) -> Option<$name<'k>> {
+                        $name::of(kernel, kernel.def_op(value)?)
                     }
 
                     /// The operation itself.

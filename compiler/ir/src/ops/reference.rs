@@ -17,6 +17,7 @@ const TRAITS: &[(Traits, &str, &str)] = &[
     (Traits::EXPLICIT_TYPE, "stated type", "its result types stand in the text, as nothing else gives them"),
     (Traits::FREE_LAYOUT, "free layout", "a pass chooses the layout of the result"),
     (Traits::CONVERGENT, "convergent", "all threads of a block, or of its partition, must reach it together"),
+    (Traits::FORWARDS, "forwards", "its result consists of elements of its operand, which are not changed"),
     (Traits::NESTED, "nested", "holds blocks of its own"),
     (Traits::TILE_PHASE, "tile phase", "stands in phase `Tile` only; a pass lowers it"),
     (Traits::MORE_BLOCKS, "more blocks", "takes any number of nested blocks after those that it must have"),

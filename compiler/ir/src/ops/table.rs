@@ -32,6 +32,8 @@ const EXACT: Traits = EACH.and(Traits::EXACT);
 const COMM: Traits = EXACT.and(Traits::COMMUTATIVE);
 const FREE: Traits = PURE.and(Traits::EXPLICIT_TYPE).and(Traits::FREE_LAYOUT);
 const SHAPE: Traits = PURE.and(Traits::FREE_LAYOUT);
+/// Its operand in another shape or layout.
+const FORWARDS: Traits = Traits::FORWARDS;
 const STATED: Traits = Traits::EXPLICIT_TYPE;
 const VIEW: Traits = PURE.and(STATED);
 const TOGETHER: Traits = PURE.and(Traits::CONVERGENT);
@@ -67,7 +69,7 @@ define_ops! {
     program_id ProgramId { axis: u32 } () [] 0 PURE, always_i32, Structured, "Index of the program along a grid axis." -> Value;
     num_programs NumPrograms { axis: u32 } () [] 0 PURE, always_i32, Structured, "Number of programs along a grid axis." -> Value;
     arange Arange { start: i64, end: i64 } () [] 0 SHAPE, arange, Structured, "The `i32` numbers `start..end`; their count is a power of two." -> Value;
-    splat Splat {} (scalar) [] 0 FREE, splat, Structured, "A tile filled with a scalar." -> Value;
+    splat Splat {} (scalar) [] 0 FREE.and(FORWARDS), splat, Structured, "A tile filled with a scalar." -> Value;
 
     // Integers.
     addi AddI {} (lhs, rhs) [] 0 COMM, same_int, Each(|c, v| c.int(v[0].wrapping_add(v[1]))), "Sum; wraps." -> Value;
@@ -149,15 +151,15 @@ define_ops! {
     addptr AddPtr {} (pointer, offset) [] 0 EXACT, add_pointer, Each(|c, v| c.add_pointer(v)), "A pointer moved by a signed number of elements." -> Value;
 
     // Shape. The order of elements is row-major.
-    expand_dims ExpandDims { axis: u32 } (source) [] 0 SHAPE, expand_dims, Structured, "A dimension of size 1 put before `axis`." -> Value;
-    broadcast Broadcast {} (source) [] 0 FREE, broadcast, Structured, "Dimensions of size 1 repeated to the size of the result." -> Value;
-    reshape Reshape { reorder: bool } (source) [] 0 FREE, reshape, Structured, "Another shape of the same number of elements; `reorder` allows any permutation." -> Value;
-    trans Trans { order: Vec<u32> } (source) [] 0 SHAPE, trans, Structured, "Dimensions permuted: result dimension `i` is source dimension `order[i]`." -> Value;
+    expand_dims ExpandDims { axis: u32 } (source) [] 0 SHAPE.and(FORWARDS), expand_dims, Structured, "A dimension of size 1 put before `axis`." -> Value;
+    broadcast Broadcast {} (source) [] 0 FREE.and(FORWARDS), broadcast, Structured, "Dimensions of size 1 repeated to the size of the result." -> Value;
+    reshape Reshape { reorder: bool } (source) [] 0 FREE.and(FORWARDS), reshape, Structured, "Another shape of the same number of elements; `reorder` allows any permutation." -> Value;
+    trans Trans { order: Vec<u32> } (source) [] 0 SHAPE.and(FORWARDS), trans, Structured, "Dimensions permuted: result dimension `i` is source dimension `order[i]`." -> Value;
     join Join {} (lhs, rhs) [] 0 SHAPE, join, Structured, "Two tiles side by side in a new innermost dimension of size 2." -> Value;
     split Split {} (source) [] 0 SHAPE, split, Structured, "The two halves along an innermost dimension of size 2." -> Op;
     cat Cat {} (lhs, rhs) [] 0 SHAPE, cat, Structured, "The elements of both 1-D tiles, in any order." -> Value;
-    unsplat Unsplat {} (source) [] 0 PURE, unsplat, Structured, "The element of a tile with one element, as a scalar." -> Value;
-    convert_layout ConvertLayout {} (source) [] 0 FREE.and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
+    unsplat Unsplat {} (source) [] 0 PURE.and(FORWARDS), unsplat, Structured, "The element of a tile with one element, as a scalar." -> Value;
+    convert_layout ConvertLayout {} (source) [] 0 FREE.and(FORWARDS).and(Traits::CONVERGENT), convert_layout, Structured, "The same tile in another layout." -> Value;
 
     // Memory.
     load Load { cache: CacheModifier, evict: Eviction, volatile: bool, once: bool, vector: Option<u32> } (pointer) [mask, other] 0 Traits::NONE; [LOADS], load, Structured, "Reads global memory; lanes with a false mask are not accessed and get `other`, or zero; `vector` consecutive registers make one access. With `once`, of the warps that hold copies of one tile only the first reads it." -> Value;
@@ -202,7 +204,7 @@ define_ops! {
     ret Ret {} () [] 0 Traits::TERMINATOR, nothing, Structured, "Ends the kernel." -> Op;
 
     // Promises, order, messages.
-    hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
+    hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH.and(FORWARDS), same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
     assume Assume {} (condition) [] 0 Traits::NONE; [OUTSIDE], assume, Structured, "Promises that a scalar condition holds." -> Op;
     barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of its partition, wait for each other." -> Op;
     print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::VARIADIC; [OUTSIDE], print, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value};
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value, view};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::dot_users::computed_from_dot;
@@ -64,8 +64,8 @@ fn scalar_of(kernel: &Kernel, value: Value) -> Option<Scalar> {
 
 fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let OpKind::Dot { precision, .. } = kernel.kind(op) else { return DotKind::Unset };
-    let data = kernel.op(op);
-    let (Some(lhs), Some(acc)) = (scalar_of(kernel, data.operands[0]), scalar_of(kernel, data.operands[2])) else {
+    let dot = view::Dot::at(kernel, op);
+    let (Some(lhs), Some(acc)) = (scalar_of(kernel, dot.lhs()), scalar_of(kernel, dot.acc())) else {
         return DotKind::Fma;
     };
     let supported = match (lhs, acc) {
@@ -73,8 +73,7 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
         (Scalar::F32, Scalar::F32) => *precision == Precision::Tf32,
         _ => false,
     };
-    let (Some(a), Some(c)) = (kernel.value_type(data.operands[0]).shape(), kernel.value_type(data.operands[2]).shape())
-    else {
+    let (Some(a), Some(c)) = (kernel.value_type(dot.lhs()).shape(), kernel.value_type(dot.acc()).shape()) else {
         return DotKind::Fma;
     };
     let rank = c.rank();
@@ -94,7 +93,8 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
 /// number of imprecise additions (`max_num_imprecise_acc`), the operands are converted to halves.
 fn suits_wgmma(kernel: &Kernel, cx: &PassContext, infos: &AxisInfos, op: Op) -> bool {
     let OpKind::Dot { precision, max_imprecise, .. } = kernel.kind(op) else { return false };
-    let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(op, index));
+    let dot = view::Dot::at(kernel, op);
+    let (lhs, rhs, acc) = (dot.lhs(), dot.rhs(), dot.acc());
     let supported = match (scalar_of(kernel, lhs), scalar_of(kernel, acc)) {
         (Some(Scalar::F16), Some(Scalar::F32 | Scalar::F16)) | (Some(Scalar::BF16), Some(Scalar::F32)) => true,
         (Some(Scalar::F32), Some(Scalar::F32)) => *precision == Precision::Tf32,
@@ -128,9 +128,8 @@ pub fn cast_from(kernel: &Kernel, mut value: Value) -> Option<Value> {
 /// The value before the casts of an operand A that is the transpose of a loaded tile, as `transpose_dots` creates them.
 fn cast_from_transposed(kernel: &Kernel, lhs: Value) -> Option<Value> {
     let source = cast_from(kernel, lhs)?;
-    let transposed = kernel.def_op(source).filter(|op| matches!(kernel.kind(*op), OpKind::Trans { .. }))?;
-    let loaded = kernel.def_op(kernel.operand(transposed, 0))?;
-    matches!(kernel.kind(loaded), OpKind::Load { .. }).then_some(source)
+    let transposed = view::Trans::defining(kernel, source)?;
+    view::Load::defining(kernel, transposed.source()).map(|_| source)
 }
 
 /// Whether an operand, if it is loaded, lies in global memory with `axis` innermost.
@@ -142,18 +141,19 @@ pub fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usiz
             OpKind::Hint { .. } => {}
             OpKind::Load { .. } => {
                 let size = kernel.value_type(value).elem().map_or(1, |elem| u64::from(elem.bytes()));
-                return infos.axis(kernel.operand(op, 0), axis).contiguity * size >= 16;
+                return infos.axis(view::Load::at(kernel, op).pointer(), axis).contiguity * size >= 16;
             }
             _ => break,
         }
-        value = kernel.operand(op, 0);
+        let Some(source) = kernel.forwarded(op) else { break };
+        value = source;
     }
     true
 }
 
 /// How the warps divide the accumulator of a dot whose sizes `wgmma` takes; `None` for others.
 fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
-    let [a, b, c] = [0, 1, 2].map(|i| kernel.value_type(kernel.operand(op, i)));
+    let [a, b, c] = kernel.dot_operands(op)?.map(|value| kernel.value_type(value));
     let (size, a, b, c) = (a.elem()?.bytes(), a.shape()?, b.shape()?, c.shape()?);
     let group = kernel.group_of(op);
     if c.rank() != 2 {
@@ -192,13 +192,13 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
 /// The layouts of a dot whose kind is chosen.
 pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Option<DotLayouts> {
     let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
-    let data = kernel.op(op);
-    let [a, c] = [0, 2].map(|i| kernel.value_type(data.operands[i]).shape());
-    let (a, c) = (a?, c?);
+    let lhs = view::Dot::at(kernel, op).lhs();
+    let a = kernel.value_type(lhs).shape()?;
+    let c = kernel.value_type(view::Dot::at(kernel, op).acc()).shape()?;
     let warps = kernel.group_of(op).warps;
     Some(match kind {
         DotKind::MmaV2 => {
-            let bits = scalar_of(kernel, data.operands[0])?.bits();
+            let bits = scalar_of(kernel, lhs)?.bits();
             let warps = mma_warps(c, warps, chained);
             let dot = k_width::DotOperands { kernel, op, bits, warps: &warps, chained };
             let [lhs, rhs] = dot.operands(cx);
@@ -207,15 +207,12 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
         DotKind::Wgmma => {
             let warps = wgmma_warps(kernel, cx, op)?;
             let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
-            let bits = scalar_of(kernel, data.operands[0])?.bits();
+            let bits = scalar_of(kernel, lhs)?.bits();
             let operand = || Layout::wgmma_operand(&a, bits, warps);
-            let transposed =
-                Some(data.operands[0]).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
+            let transposed = Some(lhs).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
             match (bits, transposed) {
                 // The result of another dot is in registers already and stays there.
-                (16, _) if computed_from_dot(kernel, data.operands[0]) => {
-                    DotLayouts { lhs: Some(operand()), rhs: None, acc }
-                }
+                (16, _) if computed_from_dot(kernel, lhs) => DotLayouts { lhs: Some(operand()), rhs: None, acc },
                 (_, Some(source)) => {
                     let memory = scalar_of(kernel, source)?.bits();
                     let in_rows = runs_along(kernel, &axis_info(kernel), source, 0);
@@ -223,7 +220,7 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
                     let rows = if in_rows { Layout::rows_for_vectors(a[0], warps[0], bits, memory) } else { any };
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
-                (32, _) if from_registers(kernel, &axis_info(kernel), data.operands[0]) => {
+                (32, _) if from_registers(kernel, &axis_info(kernel), lhs) => {
                     let rows = Layout::rows_for_vectors(a[0], warps[0], bits, bits);
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
@@ -278,7 +275,8 @@ pub fn is_chained(kernel: &Kernel) -> bool {
     let all = dots(kernel);
     all.iter().any(|op| {
         let mut seen = HashSet::new();
-        (0..2).any(|i| reaches_dot(kernel, kernel.operand(*op, i), &mut seen))
+        let dot = view::Dot::at(kernel, *op);
+        [dot.lhs(), dot.rhs()].into_iter().any(|value| reaches_dot(kernel, value, &mut seen))
     })
 }
 

@@ -12,7 +12,7 @@
 
 use std::cell::LazyCell;
 
-use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase, Value};
+use rtc_ir::{Builder, HintKind, Kernel, Op, OpKind, Phase, Value, view};
 
 use crate::{Pass, PassContext, PassError};
 use rtc_ir::analysis::{AxisInfos, Ranges, axis_info};
@@ -45,7 +45,7 @@ fn runs(kernel: &Kernel, infos: &AxisInfos, is_natural: &impl Fn(Value) -> bool,
     let data = kernel.op(op);
     match data.kind {
         OpKind::CmpI { .. } | OpKind::DivUI {} | OpKind::ShrUI {} | OpKind::ShrSI {} => {}
-        OpKind::DivSI {} if is_natural(data.operands[0]) => {}
+        OpKind::DivSI {} if is_natural(view::DivSI::at(kernel, op).lhs()) => {}
         _ => return None,
     }
     let result = *data.results.first()?;

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use rtc_ir::regions::{self, Slot};
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, ValueDef};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, view};
 use rtc_layout::Layout;
 
 use super::components::{ComponentContext, better_layouts};
@@ -130,7 +130,7 @@ impl<'k> Assignment<'k> {
             }
             self.decided.demands.insert((op, 2), layouts.acc.clone());
             self.assign(self.kernel.result(op, 0), layouts.acc.clone());
-            self.assign(self.kernel.operand(op, 2), layouts.acc);
+            self.assign(view::Dot::at(self.kernel, op).acc(), layouts.acc);
         }
     }
 
@@ -230,9 +230,8 @@ impl<'k> Assignment<'k> {
     fn fallback(&self, value: Value) -> Layout {
         let shape = self.kernel.value_type(value).shape();
         let shape: Vec<u32> = shape.iter().flat_map(|s| s.iter().copied()).collect();
-        if let ValueDef::Result(op, _) = self.kernel.value(value).def
-            && matches!(self.kernel.kind(op), OpKind::Gather { .. })
-            && let Some(layout) = self.get(self.kernel.operand(op, 1))
+        if let Some(gather) = view::Gather::defining(self.kernel, value)
+            && let Some(layout) = self.get(gather.index())
         {
             return layout;
         }
@@ -294,14 +293,14 @@ fn wanted_layout(kernel: &Kernel, op: Op, index: usize) -> Option<Layout> {
             Some(Layout::default_blocked(first.shape(), kernel.group_of(op).warps, &order, 1))
         }
         OpKind::InlineAsm { .. } => kernel.layout_of(*data.results.first()?).cloned(),
-        OpKind::Histogram { .. } => kernel.layout_of(data.operands[0]).cloned(),
-        OpKind::Cat {} => kernel.layout_of(data.operands[0]).cloned(),
+        OpKind::Histogram { .. } => kernel.layout_of(view::Histogram::at(kernel, op).source()).cloned(),
+        OpKind::Cat {} => kernel.layout_of(view::Cat::at(kernel, op).lhs()).cloned(),
         _ => {
             let result = kernel.layout_of(*data.results.first()?)?.clone();
             let required = rtc_ir::required_operand_layout(kernel, op, index, &result);
             // A result that no pair of tiles can be joined to is converted afterwards; the pair must agree all the same.
             required.or_else(|| match &data.kind {
-                OpKind::Join {} => kernel.layout_of(data.operands[0]).cloned(),
+                OpKind::Join {} => kernel.layout_of(view::Join::at(kernel, op).lhs()).cloned(),
                 _ => None,
             })
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
-use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value};
+use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value, view};
 use rtc_layout::Layout;
 
 use rtc_ir::analysis::{Axis, AxisInfos, Steps};
@@ -59,13 +59,15 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: 
 pub fn most_at_once(kernel: &Kernel, target: &Target, op: Op) -> u64 {
     match kernel.kind(op) {
         OpKind::Load { .. } | OpKind::Store { .. } => MAX_ACCESS_BYTES,
-        OpKind::AtomicRmw { op: RmwOp::FAdd, .. } => match kernel.value_type(kernel.operand(op, 1)).elem() {
-            Some(Elem::F32) if target.has(Feature::VectorAtomics) => 4,
-            Some(Elem::F16 | Elem::BF16) if target.has(Feature::VectorAtomics) => 8,
-            // A pair in a word.
-            Some(Elem::F16) => 2,
-            _ => 1,
-        },
+        OpKind::AtomicRmw { op: RmwOp::FAdd, .. } => {
+            match kernel.value_type(view::AtomicRmw::at(kernel, op).value()).elem() {
+                Some(Elem::F32) if target.has(Feature::VectorAtomics) => 4,
+                Some(Elem::F16 | Elem::BF16) if target.has(Feature::VectorAtomics) => 8,
+                // A pair in a word.
+                Some(Elem::F16) => 2,
+                _ => 1,
+            }
+        }
         _ => 1,
     }
 }
@@ -85,16 +87,17 @@ fn version(kernel: &Kernel, op: Op) -> Option<Block> {
 }
 
 fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, op: Op) -> Option<(Shape, Wish)> {
-    let mask = match kernel.kind(op) {
-        OpKind::Load { .. }
-        | OpKind::Store { .. }
-        | OpKind::AtomicRmw { .. }
-        | OpKind::AtomicLoad { .. }
-        | OpKind::AtomicStore { .. } => kernel.optional(op, 0),
-        OpKind::AtomicCas { .. } | OpKind::AtomicPoll { .. } => None,
-        _ => return None,
+    let (OpKind::Load { .. }
+    | OpKind::Store { .. }
+    | OpKind::AtomicRmw { .. }
+    | OpKind::AtomicLoad { .. }
+    | OpKind::AtomicStore { .. }
+    | OpKind::AtomicCas { .. }
+    | OpKind::AtomicPoll { .. }) = kernel.kind(op)
+    else {
+        return None;
     };
-    let pointer = kernel.operand(op, 0);
+    let (pointer, mask) = (kernel.pointer(op)?, kernel.mask(op));
     let shape = kernel.value_type(pointer).shape()?;
     let width = |order: &[u32]| {
         vector_width(kernel, infos, pointer, mask, order[0] as usize).min(most_at_once(kernel, target, op))

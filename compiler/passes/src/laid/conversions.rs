@@ -1,7 +1,7 @@
 //! The layout conversions of a kernel: their number and kind, how many bytes go through shared memory, and which is the
 //! most expensive. Computed before `split_conversions`, which leaves no conversion through shared memory.
 
-use rtc_ir::{Kernel, Op, OpKind, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value, view};
 use rtc_layout::conversion;
 use rtc_source::{Code, Diagnostic};
 
@@ -58,7 +58,7 @@ pub fn conversions_remark(kernel: &Kernel) -> Option<Diagnostic> {
         message += &format!("; {}", count(found.shuffles, "by shuffles"));
     }
     let mnemonic = |op: Option<Op>| op.map_or("a loop", |op| kernel.kind(op).spec().mnemonic);
-    let (source, result) = (kernel.operand(most_expensive, 0), kernel.result(most_expensive, 0));
+    let (source, result) = (view::ConvertLayout::at(kernel, most_expensive).source(), kernel.result(most_expensive, 0));
     let user = kernel.users(result).first().copied();
     let label = format!(
         "the most expensive moves {} bytes, a {} from `{}` to `{}`",
@@ -83,7 +83,10 @@ fn tile(kernel: &Kernel, value: Value) -> String {
 pub(crate) fn conversion_of(kernel: &Kernel, op: Op) -> Option<rtc_layout::Conversion> {
     let data = kernel.op(op);
     let OpKind::ConvertLayout {} = data.kind else { return None };
-    Some(conversion(kernel.layout_of(data.operands[0])?, kernel.layout_of(data.results[0])?))
+    Some(conversion(
+        kernel.layout_of(view::ConvertLayout::at(kernel, op).source())?,
+        kernel.layout_of(data.results[0])?,
+    ))
 }
 
 /// The size of the tile that an operation gives.

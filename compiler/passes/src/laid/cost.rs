@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
-use rtc_ir::{Kernel, Op, OpKind, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value, view};
 use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
 
 use super::dot_users::makes_operand;
@@ -112,7 +112,8 @@ const LEAST_COPIED: u64 = 4;
 /// Whether a load in a loop, from which an operand of a dot is computed, can be done by copies, and only by narrower
 /// ones or none in another layout.
 fn loses_copies(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
-    let (pointer, mask) = (kernel.operand(load, 0), kernel.optional(load, 0));
+    let access = view::Load::at(kernel, load);
+    let (pointer, mask) = (access.pointer(), access.mask());
     let Some(shape) = kernel.value_type(pointer).shape() else { return false };
     if weight(kernel, load) == 1 || shape.rank() != 2 || shape.contains(&1) {
         return false;
@@ -136,21 +137,22 @@ pub fn extra_cost(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, othe
 /// Whether threads would store less than [`WIDEST`] bytes at once where they store so many in the layout that suits them.
 /// Programs count on wide stores: tests of Triton look for them in the PTX.
 pub fn loses_wide_stores(kernel: &Kernel, infos: &AxisInfos, op: Op, own: &Layout, other: &Layout) -> bool {
-    let bytes = pointee_bytes(kernel, kernel.operand(op, 0));
+    let Some(bytes) = kernel.pointer(op).map(|pointer| pointee_bytes(kernel, pointer)) else { return false };
     let [own, other] = [own, other].map(|layout| width(kernel, infos, op, layout) * bytes);
     own >= WIDEST && other < WIDEST
 }
 
 /// How many elements a thread accesses at once with its tiles in this layout.
 fn width(kernel: &Kernel, infos: &AxisInfos, op: Op, layout: &Layout) -> u64 {
-    let (pointer, mask) = (kernel.operand(op, 0), kernel.optional(op, 0));
+    let Some(pointer) = kernel.pointer(op) else { return 1 };
+    let mask = kernel.mask(op);
     let along = |axis: usize| vector_width(kernel, infos, pointer, mask, axis).min(u64::from(layout.contiguity(axis)));
     (0..layout.rank()).map(along).max().unwrap_or(1)
 }
 
 /// A load or store, had its tiles this layout.
 pub fn access(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, op: Op, layout: &Layout) -> u64 {
-    let pointer = kernel.operand(op, 0);
+    let Some(pointer) = kernel.pointer(op) else { return 0 };
     let once = width(kernel, infos, op, layout);
     let axes: Vec<Vec<Step>> = (0..layout.rank()).map(|axis| steps.along(pointer, axis)).collect();
     let is_store = matches!(kernel.kind(op), OpKind::Store { .. });

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, OpKind, Traits, Value};
+use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 
 /// Whether an operand of a dot is made of a value element by element, and of no dot's result.
 pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
@@ -12,7 +12,7 @@ pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
         for user in kernel.users(value).into_iter().take(MOST_USERS).filter(|user| seen.insert(*user)) {
             let (kind, data) = (kernel.kind(user), kernel.op(user));
             match kind {
-                OpKind::Dot { .. } if data.operands[..2].contains(&value) => return true,
+                OpKind::Dot { .. } if multiplies(kernel, user, value) => return true,
                 OpKind::ConvertLayout {} | OpKind::Trans { .. } => work.extend(&data.results),
                 kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
                     work.extend(&data.results);
@@ -22,6 +22,11 @@ pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
         }
     }
     false
+}
+
+/// Whether a value is an operand of a dot other than the accumulator.
+pub fn multiplies(kernel: &Kernel, dot: Op, value: Value) -> bool {
+    kernel.dot_operands(dot).is_some_and(|[lhs, rhs, _]| lhs == value || rhs == value)
 }
 
 /// Users of a value that are followed to a dot.

@@ -16,7 +16,7 @@
 use std::collections::HashSet;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
+use rtc_ir::{Kernel, Op, OpKind, Traits, Value, view};
 use rtc_layout::{Layout, MmaShape, SharedAccess, swizzle_for};
 
 use super::accelerate_dot::mma_warps;
@@ -63,8 +63,9 @@ impl DotOperands<'_> {
     /// The layouts of both operands, `[M, K]` and `[K, N]`, with the k width that suits their sources.
     pub fn operands(&self, cx: &PassContext) -> [Layout; 2] {
         let (bits, plain) = (self.bits, 32 / self.bits);
-        let shapes = [0, 1].map(|index| {
-            let shape = self.kernel.value_type(self.kernel.operand(self.op, index)).shape();
+        let dot = view::Dot::at(self.kernel, self.op);
+        let shapes = [dot.lhs(), dot.rhs()].map(|value| {
+            let shape = self.kernel.value_type(value).shape();
             shape.map_or(Vec::new(), |shape| shape.to_vec())
         });
         let layout =
@@ -104,8 +105,9 @@ impl DotOperands<'_> {
     /// that lie along K in memory have the size that the instruction takes.
     fn cast_sources(&self) -> Option<[Vec<OperandSource>; 2]> {
         let kernel = self.kernel;
-        let values = [0, 1].map(|index| kernel.operand(self.op, index));
-        if kernel.value_type(values[0]).shape()?.rank() != 2 {
+        let dot = view::Dot::at(kernel, self.op);
+        let values = [dot.lhs(), dot.rhs()];
+        if kernel.value_type(dot.lhs()).shape()?.rank() != 2 {
             return None;
         }
         let [Some(lhs), Some(rhs)] = values.map(|value| origins(kernel, value)) else { return None };
@@ -178,7 +180,7 @@ fn origins(kernel: &Kernel, operand: Value) -> Option<Vec<Origin>> {
         let data = kernel.op(op);
         match &data.kind {
             OpKind::Load { .. } => found.push(Origin { value, load: Some(op), transposed }),
-            OpKind::Trans { .. } => open.push((data.operands[0], !transposed)),
+            OpKind::Trans { .. } => open.push((view::Trans::at(kernel, op).source(), !transposed)),
             // Where the neighbours of another shape are is not followed.
             OpKind::Reshape { .. } => return None,
             kind if is_cheap(kind) || kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {
@@ -192,7 +194,8 @@ fn origins(kernel: &Kernel, operand: Value) -> Option<Vec<Origin>> {
 
 /// The axis along which a load's elements lie in memory: the last one if nothing is known.
 fn innermost(kernel: &Kernel, infos: &AxisInfos, load: Op) -> usize {
-    let [along_0, along_1] = [0, 1].map(|axis| infos.axis(kernel.operand(load, 0), axis).contiguity);
+    let pointer = view::Load::at(kernel, load).pointer();
+    let [along_0, along_1] = [0, 1].map(|axis| infos.axis(pointer, axis).contiguity);
     if along_0 > along_1 { 0 } else { 1 }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{Builder, Kernel, LayoutId, Op, OpKind, Position, Traits, Value, ValueDef, regions};
+use rtc_ir::{Builder, Kernel, LayoutId, Op, OpKind, Position, Traits, Value, ValueDef, regions, view};
 use rtc_layout::Layout;
 
 use super::cost;
@@ -52,8 +52,8 @@ impl RematPlan<'_> {
             return false;
         }
         self.work += cost::compute(&data.kind, layout);
-        if matches!(data.kind, OpKind::ConvertLayout {}) {
-            return self.visit(data.operands[0], layout);
+        if let Some(conversion) = view::ConvertLayout::of(self.kernel, op) {
+            return self.visit(conversion.source(), layout);
         }
         data.operands.iter().enumerate().all(|(i, operand)| {
             if self.kernel.value_type(*operand).shape().is_none() {
@@ -67,12 +67,12 @@ impl RematPlan<'_> {
 /// Whether computing it again costs less than moving its result.
 pub fn is_cheap(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Constant { .. } | OpKind::Arange { .. } | OpKind::Splat {} | OpKind::ConvertLayout {} => true,
-        OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Trans { .. } => true,
-        OpKind::Reshape { reorder } => !reorder,
+        OpKind::Constant { .. } | OpKind::Arange { .. } => true,
+        // A scalar has no layout, and what any permutation gives depends on the layout.
+        OpKind::Unsplat {} | OpKind::Reshape { reorder: true } => false,
         // Long instruction sequences.
         OpKind::DivF {} | OpKind::DivFRn {} | OpKind::SqrtRn {} => false,
-        kind => kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)),
+        kind => kind.forwards().is_some() || kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)),
     }
 }
 
@@ -123,8 +123,8 @@ impl Remake<'_> {
     }
 
     fn op_before_root(&mut self, op: Op, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
-        if matches!(self.kernel.kind(op), OpKind::ConvertLayout {}) {
-            return self.value(self.kernel.operand(op, 0), layout);
+        if let Some(conversion) = view::ConvertLayout::of(self.kernel, op) {
+            return self.value(conversion.source(), layout);
         }
         let mut operands = self.kernel.op(op).operands.clone();
         for (i, operand) in operands.iter_mut().enumerate() {
@@ -186,8 +186,8 @@ impl Remake<'_> {
     }
 
     fn op_beside(&mut self, op: Op, value: Value, layout: &Layout, id: LayoutId) -> Option<Value> {
-        if matches!(self.kernel.kind(op), OpKind::ConvertLayout {}) {
-            return self.beside(self.kernel.operand(op, 0), layout);
+        if let Some(conversion) = view::ConvertLayout::of(self.kernel, op) {
+            return self.beside(conversion.source(), layout);
         }
         let mut operands = self.kernel.op(op).operands.clone();
         for (i, operand) in operands.iter_mut().enumerate() {

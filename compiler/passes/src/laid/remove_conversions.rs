@@ -10,7 +10,7 @@
 //! %j = convert_layout %i : tile<64xi32, #l1>      →   %j = arange .. : tile<64xi32, #l1>
 //! ```
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Value};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Value, view};
 
 use super::cost::{self, Costs, matrix_instructions};
 use super::rematerialize::{Remade, Remake, RematPlan};
@@ -46,7 +46,7 @@ struct Removal {
 
 impl Removal {
     fn conversion(&mut self, kernel: &mut Kernel, op: Op) {
-        let (source, result) = (kernel.operand(op, 0), kernel.result(op, 0));
+        let (source, result) = (view::ConvertLayout::at(kernel, op).source(), kernel.result(op, 0));
         let Some(layout) = kernel.layout_of(result).cloned() else { return };
         if kernel.layout_of(source) == Some(&layout) {
             kernel.replace_uses(result, source);
@@ -70,12 +70,9 @@ impl Removal {
 
     /// Makes a store take its tile as it is before a conversion.
     fn store(&mut self, kernel: &mut Kernel, op: Op) {
-        let value = kernel.operand(op, 1);
-        let Some(conversion) = kernel.def_op(value).filter(|def| matches!(kernel.kind(*def), OpKind::ConvertLayout {}))
-        else {
-            return;
-        };
-        let source = kernel.operand(conversion, 0);
+        let value = view::Store::at(kernel, op).value();
+        let Some(conversion) = view::ConvertLayout::defining(kernel, value) else { return };
+        let (source, conversion) = (conversion.source(), conversion.op());
         let (Some(from), Some(to)) = (kernel.layout_of(source).cloned(), kernel.layout_of(value).cloned()) else {
             return;
         };
@@ -124,12 +121,9 @@ fn is_second_version(kernel: &Kernel, store: Op, tile: Value) -> bool {
         return false;
     };
     let stores_it = |op: Op| {
-        let value = match kernel.kind(op) {
-            OpKind::Store { .. } => kernel.operand(op, 1),
-            _ => return false,
-        };
-        let converted = kernel.def_op(value).filter(|def| matches!(kernel.kind(*def), OpKind::ConvertLayout {}));
-        value == tile || converted.is_some_and(|conversion| kernel.operand(conversion, 0) == tile)
+        let Some(stored) = view::Store::of(kernel, op).map(|store| store.value()) else { return false };
+        let converted = view::ConvertLayout::defining(kernel, stored);
+        stored == tile || converted.is_some_and(|conversion| conversion.source() == tile)
     };
     *second == block && kernel.ops(*first).any(stores_it)
 }

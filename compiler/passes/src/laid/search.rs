@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use rtc_ir::{Kernel, Op, OpKind, Traits, Value, ValueDef, regions};
+use rtc_ir::{Kernel, Op, OpKind, Traits, Value, ValueDef, regions, view};
 use rtc_layout::Layout;
 
 use super::cost::{self, Costs};
+use super::dot_users::multiplies;
 use super::rematerialize::{RematPlan, is_cheap, operand_layout};
 use super::weight::{loop_depth, often, weight};
 use rtc_ir::analysis::AxisInfos;
@@ -56,7 +57,8 @@ impl<'a> Search<'a> {
 
     /// The replacement of the conversion, if it is cheaper.
     pub fn cheaper(mut self) -> Option<Choices> {
-        let (source, result) = (self.kernel.operand(self.root, 0), self.kernel.result(self.root, 0));
+        let (source, result) =
+            (view::ConvertLayout::at(self.kernel, self.root).source(), self.kernel.result(self.root, 0));
         let layout = self.kernel.layout_of(result)?.clone();
         let now = signed(self.costs.conversion_of(self.kernel, source, &layout) * weight(self.kernel, self.root));
         let dies = self.kernel.users(source).len() == 1;
@@ -77,8 +79,7 @@ impl<'a> Search<'a> {
         let convert = signed(self.costs.conversion_of(kernel, value, layout) * self.often(value, layout));
         self.known.insert(key.clone(), (convert, Choice::Convert));
         // Conversions are looked through even at the end: the source of a conversion often has the required layout.
-        let is_conversion = |op| matches!(kernel.kind(op), OpKind::ConvertLayout {});
-        if self.budget == 0 && !kernel.def_op(value).is_some_and(is_conversion) {
+        if self.budget == 0 && view::ConvertLayout::defining(kernel, value).is_none() {
             return convert;
         }
         self.budget = self.budget.saturating_sub(1);
@@ -93,11 +94,10 @@ impl<'a> Search<'a> {
 
     fn make(&mut self, value: Value, layout: &Layout, dies: bool) -> Option<(i64, Choice)> {
         let kernel = self.kernel;
-        if let Some(op) = kernel.def_op(value).filter(|op| dies && matches!(kernel.kind(*op), OpKind::ConvertLayout {}))
-        {
+        if let Some(conversion) = view::ConvertLayout::defining(kernel, value).filter(|_| dies) {
             // Another conversion, which goes with this one.
-            let source = kernel.operand(op, 0);
-            let paid = self.costs.conversion_of(kernel, source, kernel.layout_of(value)?) * weight(kernel, op);
+            let (source, often) = (conversion.source(), weight(kernel, conversion.op()));
+            let paid = self.costs.conversion_of(kernel, source, kernel.layout_of(value)?) * often;
             let instead = self.best(source, layout, kernel.users(source).len() == 1);
             return Some((instead - signed(paid), Choice::Move));
         }
@@ -161,7 +161,7 @@ fn feeds_dot(kernel: &Kernel, value: Value, budget: usize) -> bool {
         for user in kernel.users(value) {
             looked += 1;
             match kernel.kind(user) {
-                OpKind::Dot { .. } if kernel.op(user).operands[..2].contains(&value) => return true,
+                OpKind::Dot { .. } if multiplies(kernel, user, value) => return true,
                 kind if is_cheap(kind) && kernel.op(user).operands.len() == 1 && looked < budget => {
                     open.extend(kernel.op(user).results.iter());
                 }

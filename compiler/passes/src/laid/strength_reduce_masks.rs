@@ -15,7 +15,7 @@
 //! difference overflows. Masks of memory accesses are left alone: later passes analyse them.
 
 use rtc_ir::analysis::Ranges;
-use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Predicate, Scalar, Value, regions};
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Predicate, Scalar, Value, regions, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -140,14 +140,13 @@ fn is_equal_along(kernel: &Kernel, value: Value, axis: usize) -> bool {
     match kernel.kind(op) {
         OpKind::Splat {} | OpKind::Constant { .. } => true,
         OpKind::Broadcast {} => {
-            let from = kernel.operand(op, 0);
+            let from = view::Broadcast::at(kernel, op).source();
             shape(from).is_some_and(|shape| shape[axis] == 1) || is_equal_along(kernel, from, axis)
         }
-        OpKind::ExpandDims { axis: new } => match (*new as usize).cmp(&axis) {
-            std::cmp::Ordering::Equal => true,
-            std::cmp::Ordering::Less => is_equal_along(kernel, kernel.operand(op, 0), axis - 1),
-            std::cmp::Ordering::Greater => is_equal_along(kernel, kernel.operand(op, 0), axis),
-        },
+        OpKind::ExpandDims { axis: new } => {
+            let (source, new) = (view::ExpandDims::at(kernel, op).source(), *new as usize);
+            new == axis || is_equal_along(kernel, source, axis - usize::from(new < axis))
+        }
         OpKind::AddI {} | OpKind::SubI {} | OpKind::MulI {} => {
             (0..2).all(|side| is_equal_along(kernel, kernel.operand(op, side), axis))
         }

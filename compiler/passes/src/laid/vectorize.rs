@@ -32,11 +32,11 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 
 /// The best axis decides; most tiles have one along which both registers and addresses run.
 fn width(kernel: &Kernel, infos: &AxisInfos, op: Op) -> u32 {
-    let pointer = kernel.operand(op, 0);
+    let Some(pointer) = kernel.pointer(op) else { return 1 };
     let Some(layout) = kernel.layout_of(pointer) else { return 1 };
     (0..layout.rank())
         .map(|axis| {
-            let addresses = vector_width(kernel, infos, pointer, kernel.optional(op, 0), axis);
+            let addresses = vector_width(kernel, infos, pointer, kernel.mask(op), axis);
             layout.contiguity(axis).min(addresses as u32)
         })
         .max()

@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use rtc_ir::effects::{EffectKind, On, Space, When};
-use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Value, regions, view};
 
 use crate::access::addresses;
 
@@ -266,7 +266,7 @@ pub(super) fn loaded_by_several(kernel: &Kernel, op: Op) -> Option<Value> {
         Some(layout) => layout.copies().warps != 0,
         None => kernel.group_of(op).warps > 1,
     };
-    by_several.then(|| addresses::base(kernel, kernel.operand(op, 0)))?
+    by_several.then(|| addresses::base(kernel, view::Load::at(kernel, op).pointer()))?
 }
 
 /// The buffers that several partitions use: barriers in shared memory say when, also to the threads of one partition.

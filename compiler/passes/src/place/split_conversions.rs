@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use rtc_abi::Feature;
 use rtc_ir::effects::Space;
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, SCRATCH_ALIGN, Value, scratch_bytes};
+use rtc_ir::{Block, Builder, Kernel, Op, Phase, SCRATCH_ALIGN, Value, scratch_bytes, view};
 use rtc_layout::{
     Conversion, Layout, MatrixInstructions, SharedAccess, SharedLayout, SharedPlan, conversion, shared_plan,
 };
@@ -43,7 +43,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
             continue;
         }
-        let (source, result) = (kernel.operand(op, 0), kernel.result(op, 0));
+        let (source, result) = (view::ConvertLayout::at(kernel, op).source(), kernel.result(op, 0));
         let ty = kernel.value_type(result);
         let (Some(from), Some(to), Some(elem)) = (kernel.layout_of(source), kernel.layout_of(result), ty.elem()) else {
             continue;
@@ -79,9 +79,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 
 /// Whether an operation is a conversion through shared memory.
 fn is_split(kernel: &Kernel, op: Op) -> bool {
-    let data = kernel.op(op);
-    let OpKind::ConvertLayout {} = data.kind else { return false };
-    match (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0])) {
+    let Some(converted) = view::ConvertLayout::of(kernel, op) else { return false };
+    match (kernel.layout_of(converted.source()), kernel.layout_of(kernel.result(op, 0))) {
         (Some(from), Some(to)) => conversion(from, to) == Conversion::Shared,
         _ => false,
     }

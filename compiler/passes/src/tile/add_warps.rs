@@ -22,7 +22,7 @@ use std::collections::HashMap;
 
 use rtc_abi::Feature;
 use rtc_ir::effects::{EffectKind, On, Space};
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions, view};
 use rtc_source::{Code, Diagnostic};
 
 use crate::access::addresses::{innermost_loops, loads_of_dots};
@@ -93,7 +93,7 @@ fn most_expensive(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
         let around = regions::loop_around(kernel, dot);
         let held = *loops.entry(around).or_insert_with(|| around.map_or(0, |of| held(kernel, cx, of)));
         // The result replaces the accumulator.
-        let fresh = constant_bits(kernel, kernel.operand(dot, 2)).is_some();
+        let fresh = constant_bits(kernel, view::Dot::at(kernel, dot).acc()).is_some();
         let bits = held + if fresh { bits_of(kernel.value_type(kernel.result(dot, 0))) } else { 0 };
         if most.is_none_or(|(_, other)| bits > other) {
             most = Some((dot, bits));
@@ -105,20 +105,20 @@ fn most_expensive(kernel: &Kernel, cx: &PassContext) -> Option<(Op, u64)> {
 /// The registers that threads hold throughout a loop: loop-carried floats, accumulators, and, if fragments of operands
 /// come from registers, operands from before the loop.
 fn held(kernel: &Kernel, cx: &PassContext, of: Op) -> u64 {
-    let dots: Vec<Op> = rtc_ir::walk_block(kernel, *kernel.op(of).blocks.last().unwrap_or(&kernel.body()))
+    let dots: Vec<view::Dot<'_>> = rtc_ir::walk_block(kernel, *kernel.op(of).blocks.last().unwrap_or(&kernel.body()))
         .into_iter()
-        .filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. }))
+        .filter_map(|op| view::Dot::of(kernel, op))
         .collect();
     let mut values: Vec<Value> = Vec::new();
     for slot in regions::slots(kernel, of) {
         let in_loop = |value: &&Value| matches!(kernel.value(**value).def, ValueDef::Arg(..));
         values.extend(slot.targets.iter().find(in_loop).filter(|value| {
             let is_float = kernel.value_type(**value).elem().and_then(Elem::num).is_some_and(|elem| elem.is_float());
-            is_float || dots.iter().any(|dot| kernel.operand(*dot, 2) == **value)
+            is_float || dots.iter().any(|dot| dot.acc() == **value)
         }));
     }
     if !cx.target.has(Feature::Wgmma) {
-        let operands = dots.iter().flat_map(|dot| [kernel.operand(*dot, 0), kernel.operand(*dot, 1)]);
+        let operands = dots.iter().flat_map(|dot| [dot.lhs(), dot.rhs()]);
         values.extend(
             operands.filter(|value| regions::is_outside(kernel, *value, of) && constant_bits(kernel, *value).is_none()),
         );

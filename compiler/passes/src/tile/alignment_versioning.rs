@@ -20,7 +20,7 @@ use rtc_abi::{Feature, ParamType, ValueType};
 use rtc_ir::analysis::axis_info;
 use rtc_ir::{
     Builder, Elem, Kernel, Literal, Op, OpKind, Param, Phase, Position, Predicate, Type, Value, ValueDef, ValueMap,
-    constant_bits,
+    constant_bits, view,
 };
 
 use crate::access::addresses::{innermost_loops, loads_of_dots};
@@ -77,7 +77,8 @@ fn narrowest(kernel: &Kernel, loads: &[Op], promised: &[usize], factor: u32) -> 
     }
     let infos = axis_info(&trial);
     let width = |load: &Op| {
-        let (pointer, mask) = (trial.operand(*load, 0), trial.optional(*load, 0));
+        let access = view::Load::at(&trial, *load);
+        let (pointer, mask) = (access.pointer(), access.mask());
         let rank = trial.value_type(pointer).shape().map_or(0, |shape| shape.rank());
         let widest = (0..rank).map(|axis| vector_width(&trial, &infos, pointer, mask, axis)).max().unwrap_or(1);
         widest * trial.value_type(trial.result(*load, 0)).elem().map_or(1, |elem| u64::from(elem.bytes()))
@@ -87,7 +88,7 @@ fn narrowest(kernel: &Kernel, loads: &[Op], promised: &[usize], factor: u32) -> 
 
 /// The integer parameters in the backward slices of addresses or masks of these loads whose promises are too weak.
 fn asked(kernel: &Kernel, loads: &[Op], factor: u32) -> Vec<usize> {
-    let of = |load: &Op| [Some(kernel.operand(*load, 0)), kernel.optional(*load, 0)];
+    let of = |load: &Op| [kernel.pointer(*load), kernel.mask(*load)];
     let seen = reached(kernel, loads.iter().flat_map(of).flatten().collect());
     let open = |number: &usize| {
         let param = &kernel.params[*number];
@@ -170,7 +171,7 @@ pub(crate) struct Asked {
 pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
     let OpKind::IfElse {} = kernel.kind(op) else { return None };
     let mut asked = Asked { names: Vec::new(), what: Ask::One };
-    let mut work = vec![kernel.operand(op, 0)];
+    let mut work = vec![view::IfElse::at(kernel, op).condition()];
     while let Some(value) = work.pop() {
         let made = kernel.def_op(value)?;
         let [left, right] = [0, 1].map(|place| kernel.op(made).operands.get(place).copied());
@@ -181,10 +182,10 @@ pub(crate) fn asked_of(kernel: &Kernel, op: Op) -> Option<Asked> {
             }
             OpKind::CmpI { predicate: Predicate::Eq } => match constant_bits(kernel, right?)? {
                 0 => {
-                    let rest = kernel.def_op(left?).filter(|rest| matches!(kernel.kind(*rest), OpKind::AndI {}))?;
-                    let low = constant_bits(kernel, kernel.operand(rest, 1))?;
+                    let rest = view::AndI::defining(kernel, left?)?;
+                    let low = constant_bits(kernel, rest.rhs())?;
                     asked.what = Ask::Multiple(u32::try_from(low).ok()?.checked_add(1)?);
-                    kernel.operand(rest, 0)
+                    rest.lhs()
                 }
                 1 => left?,
                 _ => return None,

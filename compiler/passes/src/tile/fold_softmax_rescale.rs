@@ -13,7 +13,7 @@
 //! the difference is the same number with the other sign, an exponential of zero is one, and an infinite maximum, for which
 //! both subtractions may give NaN, makes a NaN of `%1`.
 
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Predicate, Value, constant_bits};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Predicate, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -24,7 +24,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel) {
         let is_maximum = matches!(kernel.kind(op), OpKind::MaxNum {} | OpKind::Maximum {});
         let m = if is_maximum { kernel.result(op, 0) } else { continue };
-        let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+        let Some([a, b]) = kernel.sides(op) else { continue };
         if a == b || kernel.value_type(m).elem() != Some(Elem::F32) {
             continue;
         }
@@ -48,9 +48,8 @@ struct Exponential {
 fn exponential(kernel: &Kernel, maximum: Op, value: Value) -> Option<Exponential> {
     let m = kernel.result(maximum, 0);
     let beside = |op: &Op| kernel.op(*op).parent == kernel.op(maximum).parent;
-    let is_difference = |op: &&Op| {
-        matches!(kernel.kind(**op), OpKind::SubF {}) && kernel.operand(**op, 0) == value && kernel.operand(**op, 1) == m
-    };
+    let is_difference =
+        |op: &&Op| view::SubF::of(kernel, **op).is_some_and(|sides| sides.lhs() == value && sides.rhs() == m);
     let difference = *kernel.users(m).iter().find(is_difference)?;
     let only_user = |value: Value| match kernel.users(value)[..] {
         [user] if beside(&user) => Some(user),
@@ -58,8 +57,8 @@ fn exponential(kernel: &Kernel, maximum: Op, value: Value) -> Option<Exponential
     };
     let mut user = only_user(kernel.result(difference, 0)).filter(|_| beside(&difference))?;
     let mut factor = None;
-    if let OpKind::MulF {} = kernel.kind(user) {
-        factor = Some(constant_bits(kernel, kernel.operand(user, 1))? as u32);
+    if let Some(product) = view::MulF::of(kernel, user) {
+        factor = Some(constant_bits(kernel, product.rhs())? as u32);
         user = only_user(kernel.result(user, 0))?;
     }
     let OpKind::Exp2 { ftz } = *kernel.kind(user) else { return None };
@@ -68,7 +67,8 @@ fn exponential(kernel: &Kernel, maximum: Op, value: Value) -> Option<Exponential
 
 fn rewrite(kernel: &mut Kernel, maximum: Op, of: [&Exponential; 2]) -> Result<(), PassError> {
     let m = kernel.result(maximum, 0);
-    let [a, b] = [0, 1].map(|index| kernel.operand(maximum, index));
+    let missing = || PassError::Internal("a maximum without sides".into());
+    let [a, b] = kernel.sides(maximum).ok_or_else(missing)?;
     let ty = kernel.value_type(m);
     let mut builder = Builder::after(kernel, maximum);
     let difference = builder.subf(a, b)?;

@@ -8,7 +8,7 @@
 //! MMA instructions add to an accumulator, so that a separate addition would cost an instruction and a second set of
 //! registers. Not for dots that have to be accumulated outside of the tensor cores (`max_num_imprecise_acc`).
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Value, constant_bits};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -41,7 +41,7 @@ fn folds(kernel: &Kernel, sum: Op, product: Value, other: Value) -> Option<Op> {
     let dot = kernel.def_op(product)?;
     let OpKind::Dot { max_imprecise, .. } = kernel.kind(dot) else { return None };
     let alone = kernel.users(product) == [sum] && product != other && kernel.op(dot).parent == kernel.op(sum).parent;
-    let from_zero = constant_bits(kernel, kernel.operand(dot, 2)) == Some(0);
+    let from_zero = constant_bits(kernel, view::Dot::at(kernel, dot).acc()) == Some(0);
     // The addend must be defined before the dot.
     let ready = kernel.def_op(other).is_none_or(|made| {
         kernel.op(made).parent != kernel.op(dot).parent || (made != dot && kernel.is_before(made, dot))

@@ -15,7 +15,7 @@
 //! tiles. Values computed from them, such as tensor maps, are then known before the loop over tiles. Loads of innermost
 //! loops are left alone.
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, ValueMap, regions, view};
 
 use super::licm;
 use crate::access::addresses::is_unchanged;
@@ -55,7 +55,7 @@ fn movable(kernel: &Kernel, of: Op, body: Block) -> Vec<Op> {
         matches!(kernel.kind(*op), OpKind::Load { volatile: false, .. })
             && matches!(kernel.value_type(kernel.result(*op, 0)), Type::Scalar(_))
             && kernel.op(*op).operands.iter().all(|value| regions::is_outside(kernel, *value, of))
-            && is_unchanged(kernel, of, kernel.operand(*op, 0))
+            && is_unchanged(kernel, of, view::Load::at(kernel, *op).pointer())
     };
     kernel.ops(body).filter(is_load).collect()
 }
@@ -66,7 +66,8 @@ fn guard(kernel: &mut Kernel, of: Op) -> Result<bool, PassError> {
     let (runs, skipped) = match *kernel.kind(of) {
         OpKind::ForRange { unsigned, .. } => {
             let predicate = if unsigned { Predicate::Ult } else { Predicate::Lt };
-            let [lower, upper] = [0, 1].map(|place| kernel.operand(of, place));
+            let range = view::ForRange::at(kernel, of);
+            let (lower, upper) = (range.lower(), range.upper());
             let skipped = kernel.variadic(of).to_vec();
             (Builder::before(kernel, of).cmpi(lower, upper, predicate)?, skipped)
         }
@@ -85,7 +86,7 @@ fn guard(kernel: &mut Kernel, of: Op) -> Result<bool, PassError> {
             kernel.clone_ops(first, &mut map, Position::Before(of));
             let asked =
                 kernel.previous_op(of).ok_or_else(|| PassError::Internal("a loop without a condition".into()))?;
-            let (runs, skipped) = (kernel.operand(asked, 0), kernel.variadic(asked).to_vec());
+            let (runs, skipped) = (view::Condition::at(kernel, asked).go_on(), kernel.variadic(asked).to_vec());
             kernel.erase(asked);
             (runs, skipped)
         }

@@ -6,7 +6,7 @@
 //! %q = advance %p, (%by) : block_ptr<16xf32>        →   %at_1 = addi %at, %by : i32
 //! ```
 
-use rtc_ir::{BlockPtrType, Builder, Elem, Kernel, Op, OpKind, Padding, Phase, Type, TypeError, Value};
+use rtc_ir::{BlockPtrType, Builder, Elem, Kernel, Op, OpKind, Padding, Phase, Type, TypeError, Value, view};
 
 use super::views::{self, Views};
 use super::window::{self, Caching, Window, WindowAxis};
@@ -48,7 +48,7 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
             views.make(kernel, op, parts);
         }
         OpKind::Advance {} => {
-            let mut parts = views.parts(kernel.operand(op, 0))?.to_vec();
+            let mut parts = views.parts(view::Advance::at(kernel, op).pointer())?.to_vec();
             let moves = kernel.variadic(op).to_vec();
             let first = parts.len() - moves.len();
             let mut b = Builder::before(kernel, op);
@@ -58,7 +58,7 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
             views.make(kernel, op, parts);
         }
         OpKind::BlockLoad { check, padding, cache, evict, volatile } => {
-            let pointer = kernel.operand(op, 0);
+            let pointer = view::BlockLoad::at(kernel, op).pointer();
             let parts = views.parts(pointer)?.to_vec();
             let block = pointed_to(kernel, pointer)?;
             let mut b = Builder::before(kernel, op);
@@ -74,7 +74,8 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
             views::replace(kernel, op, loaded);
         }
         OpKind::BlockStore { check, cache, evict } => {
-            let (pointer, value) = (kernel.operand(op, 0), kernel.operand(op, 1));
+            let store = view::BlockStore::at(kernel, op);
+            let (pointer, value) = (store.pointer(), store.value());
             let parts = views.parts(pointer)?.to_vec();
             let block = pointed_to(kernel, pointer)?;
             let mut b = Builder::before(kernel, op);

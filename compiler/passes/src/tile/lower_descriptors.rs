@@ -8,7 +8,7 @@
 use rtc_abi::Feature;
 use rtc_ir::{
     Builder, DescType, Elem, HintKind, Kernel, Literal, MemScope, MemSemantic, Op, OpKind, Phase, Shape, Type,
-    TypeError, Value, constant_bits,
+    TypeError, Value, constant_bits, view,
 };
 
 use super::views::{self, Views};
@@ -28,7 +28,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if !ops.iter().any(|op| kernel.op(*op).operands.iter().chain(&kernel.op(*op).results).any(is_desc)) {
         return Ok(());
     }
-    let says_nan = |op: &Op| matches!(kernel.kind(*op), OpKind::MakeDesc {}) && kernel.optional(*op, 0).is_some();
+    let says_nan = |op: &Op| view::MakeDesc::of(kernel, *op).is_some_and(|made| made.nan().is_some());
     let nan = ops.iter().any(says_nan);
     let types = move |ty: Type| match ty {
         Type::Desc(desc) => Some(part_types(desc, nan)),
@@ -45,7 +45,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 /// Base, sizes and strides of a descriptor. The hardware requires bases and strides that are multiples of 16 bytes, so
 /// this is an assumption; the promises of arguments are in their signature.
 fn parts(kernel: &mut Kernel, cx: &PassContext, op: Op) -> Result<Vec<Value>, PassError> {
-    let base = kernel.operand(op, 0);
+    let base = view::MakeDesc::at(kernel, op).base();
     let mut parts = vec![base];
     parts.extend(kernel.variadic(op));
     let Some(elem) = kernel.value_type(base).elem().and_then(Elem::pointee) else { return Ok(parts) };
@@ -85,28 +85,28 @@ impl Lowering {
     fn op(&mut self, kernel: &mut Kernel, cx: &PassContext, op: Op, nan: bool) -> Result<(), PassError> {
         match *kernel.kind(op) {
             OpKind::MakeDesc {} => {
-                let base = kernel.operand(op, 0);
+                let made = view::MakeDesc::at(kernel, op);
+                let (base, fill) = (made.base(), made.nan());
                 let mut parts = parts(kernel, cx, op)?;
                 if nan && kernel.value_type(base).elem().and_then(Elem::pointee).is_some_and(|e| e.is_float()) {
-                    parts.push(self.nan(kernel, kernel.optional(op, 0))?);
+                    parts.push(self.nan(kernel, fill)?);
                 }
                 self.views.make(kernel, op, parts);
             }
             OpKind::DescSize { axis } => {
-                let size = self.views.parts(kernel.operand(op, 0))?[1 + axis as usize];
+                let size = self.views.parts(view::DescSize::at(kernel, op).desc())?[1 + axis as usize];
                 views::replace(kernel, op, size);
             }
             OpKind::DescStride { axis } => {
-                let desc = kernel.operand(op, 0);
+                let desc = view::DescStride::at(kernel, op).desc();
                 let rank = described(kernel, desc)?.shape.rank();
                 let stride = self.views.parts(desc)?[1 + rank + axis as usize];
                 views::replace(kernel, op, stride);
             }
             OpKind::DescLoad {} | OpKind::DescGather {} => {
-                let elem = described(kernel, kernel.operand(op, 0))?.elem();
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
-                let other = outside(&mut b, elem, window.accessed(), access.nan)?;
+                let other = outside(&mut b, access.elem, window.accessed(), access.nan)?;
                 let loaded = window.load(&mut b, Some(other), Caching::NONE)?;
                 views::replace(kernel, op, loaded);
             }
@@ -118,7 +118,7 @@ impl Lowering {
                 kernel.erase(op);
             }
             OpKind::DescReduce { op: rmw } => {
-                let value = kernel.operand(op, 1);
+                let value = view::DescReduce::at(kernel, op).value();
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
                 let value = window.reshaped(&mut b, value, window.accessed())?;
@@ -149,19 +149,22 @@ impl Lowering {
 
     /// The target of an access, and a builder in its place.
     fn access<'k>(&self, kernel: &'k mut Kernel, op: Op) -> Result<(BlockAccess, Builder<'k>), PassError> {
-        let desc = kernel.operand(op, 0);
-        let block = described(kernel, desc)?.shape;
+        let missing = || PassError::Internal("an access to a block without a descriptor".into());
+        let desc = kernel.desc(op).ok_or_else(missing)?;
+        let ty = described(kernel, desc)?;
+        let block = ty.shape;
         let rank = block.rank();
         let parts = self.views.parts(desc)?;
         let (sizes, rest) = parts[1..].split_at(rank);
         let (strides, nan) = rest.split_at(rank - 1);
-        let (at, shape) = match kernel.kind(op) {
-            OpKind::DescGather {} | OpKind::DescScatter {} => {
-                let [rows, column] = [1, 2].map(|index| kernel.operand(op, index));
+        let gather = view::DescGather::of(kernel, op).map(|gather| (gather.rows(), gather.column()));
+        let scatter = || view::DescScatter::of(kernel, op).map(|scatter| (scatter.rows(), scatter.column()));
+        let (at, shape) = match gather.or_else(scatter) {
+            Some((rows, column)) => {
                 let count = kernel.value_type(rows).shape().map_or(1, |shape| shape[0]);
                 (vec![rows, column], Shape::new(&[count, block[1]]).unwrap_or(block))
             }
-            _ => (kernel.variadic(op).to_vec(), block),
+            None => (kernel.variadic(op).to_vec(), block),
         };
         let access = BlockAccess {
             base: parts[0],
@@ -170,6 +173,7 @@ impl Lowering {
             nan: nan.first().copied(),
             at,
             shape,
+            elem: ty.elem(),
         };
         Ok((access, Builder::before(kernel, op)))
     }
@@ -177,6 +181,7 @@ impl Lowering {
 
 /// An access to a block of a tensor.
 struct BlockAccess {
+    elem: Elem,
     base: Value,
     sizes: Vec<Value>,
     /// Without that of the last dimension.

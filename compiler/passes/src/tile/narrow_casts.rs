@@ -17,7 +17,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Interval, Ranges};
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Value, constant_bits};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -28,7 +28,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let casts: Vec<Op> = rtc_ir::walk(kernel)
         .into_iter()
         .filter(|op| matches!(kernel.kind(*op), OpKind::SIToFp { .. } | OpKind::UIToFp { .. }))
-        .filter(|op| is_wide(kernel, kernel.operand(*op, 0)))
+        .filter(|op| kernel.value_operand(*op).is_some_and(|value| is_wide(kernel, value)))
         .collect();
     if casts.is_empty() {
         return Ok(());
@@ -37,14 +37,15 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let casts: Vec<Op> = casts
         .into_iter()
         .filter(|op| {
-            let range = ranges.of(kernel.operand(*op, 0));
+            let Some(range) = kernel.value_operand(*op).map(|value| ranges.of(value)) else { return false };
             fits(range) && (range.low >= 0 || matches!(kernel.kind(*op), OpKind::SIToFp { .. }))
         })
         .collect();
     let shifts = rtc_ir::walk(kernel).into_iter().filter(|op| is_shift_of_halves(kernel, &ranges, *op)).collect();
     let mut halves = Halves { shifts, made: HashMap::new() };
     for op in casts {
-        let low = halves.low(kernel, kernel.operand(op, 0), op)?;
+        let Some(value) = kernel.value_operand(op) else { continue };
+        let low = halves.low(kernel, value, op)?;
         kernel.set_operand(op, 0, low);
     }
     Ok(())
@@ -63,8 +64,11 @@ fn fits(range: Interval) -> bool {
 fn is_shift_of_halves(kernel: &Kernel, ranges: &Ranges<'_>, op: Op) -> bool {
     let is_low = |range: Interval| range.low >= 0 && range.high <= u32::MAX.into();
     match kernel.kind(op) {
-        OpKind::ShlI {} => fits(ranges.of(kernel.operand(op, 1))),
-        OpKind::ShrUI {} => fits(ranges.of(kernel.operand(op, 1))) && is_low(ranges.of(kernel.operand(op, 0))),
+        OpKind::ShlI {} => fits(ranges.of(view::ShlI::at(kernel, op).rhs())),
+        OpKind::ShrUI {} => {
+            let shift = view::ShrUI::at(kernel, op);
+            fits(ranges.of(shift.rhs())) && is_low(ranges.of(shift.lhs()))
+        }
         _ => false,
     }
 }
@@ -123,9 +127,9 @@ impl Halves {
         match kind {
             OpKind::AddI {} | OpKind::SubI {} | OpKind::MulI {} => true,
             OpKind::AndI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::Select {} => true,
-            OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => true,
-            OpKind::Trans { .. } | OpKind::Reshape { .. } => true,
-            _ => self.shifts.contains(&op),
+            // A promise need not hold for half of the bits.
+            OpKind::Hint { .. } => false,
+            kind => kind.forwards().is_some() || self.shifts.contains(&op),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! Only for fp32, which is multiplied and added exactly so; other types round each product to their own precision.
 //! Small ones are left alone, and so are all if multiplications and additions may not be fused.
 
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Value};
+use rtc_ir::{Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Value, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -50,8 +50,8 @@ fn factors(kernel: &Kernel, op: Op) -> Option<[Value; 2]> {
     if ty.elem() != Some(Elem::F32) || !many || !kernel.options.fp_fusion || !adds(kernel, op) {
         return None;
     }
-    let product = kernel.def_op(*products).filter(|op| matches!(kernel.kind(*op), OpKind::MulF {}))?;
-    let [a, b] = [0, 1].map(|index| kernel.operand(product, index));
+    let product = view::MulF::defining(kernel, *products)?;
+    let (a, b) = (product.lhs(), product.rhs());
     let pair = |a: Value, b: Value| Some([spread(kernel, a, 2)?, spread(kernel, b, 0)?]);
     if kernel.users(*products) == [op] { pair(a, b).or_else(|| pair(b, a)) } else { None }
 }
@@ -62,17 +62,13 @@ fn adds(kernel: &Kernel, op: Op) -> bool {
     let Some(sum) = kernel.ops(block).next() else { return false };
     let args = &kernel.block(block).args;
     let end = kernel.terminator(block);
-    matches!(kernel.kind(sum), OpKind::AddF {})
-        && [0, 1].map(|index| kernel.operand(sum, index))[..] == args[..]
+    view::AddF::of(kernel, sum).is_some_and(|sides| [sides.lhs(), sides.rhs()][..] == args[..])
         && end.is_some_and(|end| kernel.variadic(end)[..] == [kernel.result(sum, 0)])
 }
 
 /// The matrix that `value` repeats along `axis`.
 fn spread(kernel: &Kernel, value: Value, axis: u32) -> Option<Value> {
-    let broadcast = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::Broadcast {}))?;
-    let expanded = kernel.def_op(kernel.operand(broadcast, 0))?;
-    match kernel.kind(expanded) {
-        OpKind::ExpandDims { axis: at } if *at == axis => Some(kernel.operand(expanded, 0)),
-        _ => None,
-    }
+    let broadcast = view::Broadcast::defining(kernel, value)?;
+    let expanded = view::ExpandDims::defining(kernel, broadcast.source())?;
+    matches!(kernel.kind(expanded.op()), OpKind::ExpandDims { axis: at } if *at == axis).then(|| expanded.source())
 }

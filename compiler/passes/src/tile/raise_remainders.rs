@@ -12,7 +12,7 @@
 //! this.
 
 use rtc_ir::analysis::axis_info;
-use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits};
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Value, constant_bits, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -39,18 +39,19 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 
 /// `x` and `c` of `x - x / c * c`, and whether the quotient is signed.
 fn spelled(kernel: &Kernel, op: Op) -> Option<(bool, Value, Value)> {
-    let OpKind::SubI {} = kernel.kind(op) else { return None };
-    let x = kernel.operand(op, 0);
-    let product = kernel.def_op(kernel.operand(op, 1))?;
-    let OpKind::MulI {} = kernel.kind(product) else { return None };
+    let difference = view::SubI::of(kernel, op)?;
+    let x = difference.lhs();
+    let product = view::MulI::defining(kernel, difference.rhs())?;
+    let sides = [product.lhs(), product.rhs()];
     [0, 1].into_iter().find_map(|place| {
-        let (quotient, c) = (kernel.def_op(kernel.operand(product, place))?, kernel.operand(product, 1 - place));
+        let (quotient, c) = (kernel.def_op(sides[place])?, sides[1 - place]);
         let signed = match kernel.kind(quotient) {
             OpKind::DivSI {} => true,
             OpKind::DivUI {} => false,
             _ => return None,
         };
-        let of_same = kernel.operand(quotient, 0) == x && are_same(kernel, kernel.operand(quotient, 1), c);
+        let [dividend, divisor] = kernel.sides(quotient)?;
+        let of_same = dividend == x && are_same(kernel, divisor, c);
         of_same.then_some((signed, x, c))
     })
 }
@@ -67,7 +68,9 @@ fn zeros(kernel: &Kernel) -> Vec<Op> {
     let of_scalars = |op: &Op| {
         let is_scalar = || kernel.value_type(kernel.result(*op, 0)).shape().is_none();
         matches!(kernel.kind(*op), OpKind::RemSI {} | OpKind::RemUI {})
-            && constant_bits(kernel, kernel.operand(*op, 1))
+            && kernel
+                .sides(*op)
+                .and_then(|[_, divisor]| constant_bits(kernel, divisor))
                 .is_some_and(|divisor| divisor == 1 || divisor.is_power_of_two() && is_scalar())
     };
     let remainders: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_scalars).collect();
@@ -76,8 +79,9 @@ fn zeros(kernel: &Kernel) -> Vec<Op> {
     }
     let infos = axis_info(kernel);
     let is_multiple = |op: &Op| {
-        let divisor = constant_bits(kernel, kernel.operand(*op, 1)).unwrap_or(0);
-        divisor == 1 || infos.axis(kernel.operand(*op, 0), 0).divisibility >= divisor
+        let Some([dividend, divisor]) = kernel.sides(*op) else { return false };
+        let divisor = constant_bits(kernel, divisor).unwrap_or(0);
+        divisor == 1 || infos.axis(dividend, 0).divisibility >= divisor
     };
     remainders.into_iter().filter(is_multiple).collect()
 }

@@ -9,7 +9,7 @@
 
 mod rules;
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Value, constant_bits, fold, trip_count};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Value, constant_bits, fold, trip_count, view};
 
 use crate::{Pass, PassContext, PassError};
 
@@ -58,7 +58,7 @@ fn drop_full_mask(kernel: &mut Kernel, op: Op) {
 
 /// Puts the operations of the branch that is taken in the place of the whole; they are walked later.
 fn take_known_branch(kernel: &mut Kernel, op: Op) {
-    let Some(bits) = constant_bits(kernel, kernel.operand(op, 0)) else { return };
+    let Some(bits) = constant_bits(kernel, view::IfElse::at(kernel, op).condition()) else { return };
     let taken = kernel.op(op).blocks[usize::from(bits == 0)];
     let Some(end) = kernel.terminator(taken) else { return };
     let values: Vec<Value> = kernel.variadic(end).to_vec();
@@ -81,7 +81,7 @@ fn runs_once(kernel: &Kernel, op: Op) -> bool {
 fn take_only_iteration(kernel: &mut Kernel, op: Op) {
     let block = kernel.op(op).blocks[0];
     let Some(end) = kernel.terminator(block) else { return };
-    let given = [0].into_iter().chain(3..kernel.op(op).operands.len()).map(|index| kernel.operand(op, index));
+    let given = [view::ForRange::at(kernel, op).lower()].into_iter().chain(kernel.variadic(op).iter().copied());
     let args: Vec<(Value, Value)> = kernel.block(block).args.iter().copied().zip(given).collect();
     for (arg, value) in args {
         kernel.replace_uses(arg, value);

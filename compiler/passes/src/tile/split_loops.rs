@@ -15,7 +15,9 @@
 
 mod guards;
 
-use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, regions};
+use rtc_ir::{
+    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, regions, view,
+};
 
 use crate::{Pass, PassContext, PassError};
 use guards::Guard;
@@ -70,7 +72,8 @@ impl SplitPlan {
     /// The plan for a loop that gains by it.
     fn of(kernel: &Kernel, op: Op) -> Option<SplitPlan> {
         let OpKind::ForRange { unsigned: false, hints } = kernel.kind(op) else { return None };
-        let [lower, upper, step] = [0, 1, 2].map(|index| kernel.operand(op, index));
+        let range = view::ForRange::at(kernel, op);
+        let (lower, upper, step) = (range.lower(), range.upper(), range.step());
         let step = rtc_ir::constant_bits(kernel, step)? as u32 as i32;
         if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
             return None;
@@ -102,18 +105,18 @@ impl SplitPlan {
     fn most(&self, kernel: &Kernel) -> Option<Most> {
         let constant = |value| rtc_ir::constant_int(kernel, value);
         let above = |sum: Value| {
-            let op = kernel.def_op(sum).filter(|op| matches!(kernel.kind(*op), OpKind::AddI { .. }))?;
-            let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+            let sum = view::AddI::defining(kernel, sum)?;
+            let (a, b) = (sum.lhs(), sum.rhs());
             if a == self.lower { constant(b) } else { constant(a).filter(|_| b == self.lower) }
         };
         let ends = (constant(self.lower), constant(self.upper));
-        let most = match kernel.def_op(self.upper) {
+        let most = match view::MinSI::defining(kernel, self.upper) {
             _ if let (Some(lower), Some(upper)) = ends => Some(Most { length: upper - lower, cut: None }),
-            Some(op) if matches!(kernel.kind(op), OpKind::MinSI {}) => {
-                let [a, b] = [0, 1].map(|index| kernel.operand(op, index));
+            Some(least) => {
+                let (a, b) = (least.lhs(), least.rhs());
                 [(a, b), (b, a)].into_iter().find_map(|cut| Some(Most { length: above(cut.0)?, cut: Some(cut) }))
             }
-            _ => above(self.upper).map(|length| Most { length, cut: None }),
+            None => above(self.upper).map(|length| Most { length, cut: None }),
         };
         most.filter(|most| most.length > 0)
     }

@@ -16,7 +16,9 @@
 use std::collections::HashSet;
 
 use rtc_ir::analysis::axis_info;
-use rtc_ir::{Builder, Elem, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueMap};
+use rtc_ir::{
+    Builder, Elem, HintKind, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, ValueMap, view,
+};
 
 use crate::access::vector_width::{pointee_bytes, vector_width};
 use crate::{Pass, PassContext, PassError};
@@ -68,7 +70,8 @@ struct Chain {
 
 /// The chain of a store that is too narrow, if some of its scalars come from memory.
 fn chain(kernel: &Kernel, store: Op) -> Option<Chain> {
-    let pointer = kernel.operand(store, 0);
+    let access = view::Store::at(kernel, store);
+    let pointer = access.pointer();
     let shape = kernel.value_type(pointer).shape()?;
     let bytes = pointee_bytes(kernel, pointer);
     let of_thread = shape.numel() * bytes / (32 * u64::from(kernel.group_of(store).warps));
@@ -76,7 +79,7 @@ fn chain(kernel: &Kernel, store: Op) -> Option<Chain> {
         return None;
     }
     let (mut ops, mut scalars, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    for root in std::iter::once(pointer).chain(kernel.optional(store, 0)) {
+    for root in std::iter::once(pointer).chain(access.mask()) {
         collect(kernel, root, &mut ops, &mut scalars, &mut seen)?;
     }
     if !scalars.iter().any(|scalar| is_loaded(kernel, *scalar)) {
@@ -140,7 +143,8 @@ fn is_loaded(kernel: &Kernel, scalar: Value) -> bool {
 
 /// The bytes that a thread may store at once.
 fn width(kernel: &Kernel, store: Op) -> u64 {
-    let (pointer, mask) = (kernel.operand(store, 0), kernel.optional(store, 0));
+    let access = view::Store::at(kernel, store);
+    let (pointer, mask) = (access.pointer(), access.mask());
     let rank = kernel.value_type(pointer).shape().map_or(0, |shape| shape.rank());
     let infos = axis_info(kernel);
     let widest = (0..rank).map(|axis| vector_width(kernel, &infos, pointer, mask, axis)).max();

@@ -14,7 +14,7 @@
 
 use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions, view};
 
 use crate::access::addresses::loads_of_dots;
 use crate::access::specializable::may_specialize;
@@ -32,9 +32,10 @@ const LEAST_COLUMNS: u32 = 8;
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let of_kind = |op: &Op| {
         let OpKind::Dot { precision, .. } = kernel.kind(*op) else { return false };
-        match kernel.value_type(kernel.operand(*op, 0)).elem() {
+        let dot = view::Dot::at(kernel, *op);
+        match kernel.value_type(dot.lhs()).elem() {
             Some(Elem::F32) => *precision == Precision::Tf32,
-            Some(Elem::F16 | Elem::BF16) => cast_from(kernel, kernel.operand(*op, 1)).is_some(),
+            Some(Elem::F16 | Elem::BF16) => cast_from(kernel, dot.rhs()).is_some(),
             _ => false,
         }
     };
@@ -54,16 +55,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Whether a value is loaded where it is used.
+/// Whether a value is loaded where it is used; copies bring matrices as they are or transposed.
 fn is_loaded(kernel: &Kernel, value: Value) -> bool {
-    let made = kernel.def_op(value);
-    match made.map(|op| kernel.kind(op)) {
-        Some(OpKind::Load { .. }) => true,
-        Some(OpKind::Hint { .. } | OpKind::Trans { .. }) => {
-            made.is_some_and(|op| is_loaded(kernel, kernel.operand(op, 0)))
-        }
-        _ => false,
-    }
+    let source = kernel.source_through(value, |kind| matches!(kind, OpKind::Hint { .. } | OpKind::Trans { .. }));
+    kernel.def_op(source).is_some_and(|op| matches!(kernel.kind(op), OpKind::Load { .. }))
 }
 
 /// The transpose of a value, taken before its cast if there is one.
@@ -90,7 +85,7 @@ struct Transposition {
 
 impl Transposition {
     fn of(kernel: &Kernel, infos: &AxisInfos, dot: Op) -> Option<Transposition> {
-        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let [lhs, rhs, acc] = kernel.dot_operands(dot)?;
         let shape = kernel.value_type(acc).shape().filter(|shape| shape.rank() == 2)?;
         let suits = shape[1] >= LEAST_ROWS && shape[0] >= LEAST_COLUMNS && kernel.options.num_warps.is_multiple_of(4);
         let suits = suits
@@ -117,7 +112,7 @@ impl Transposition {
     fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
         let Transposition { dot, of, number } = *self;
         let missing = || PassError::Internal("transposing a dot: a loop".into());
-        let [lhs, rhs, acc] = [0, 1, 2].map(|index| kernel.operand(dot, index));
+        let [lhs, rhs, acc] = kernel.dot_operands(dot).ok_or_else(missing)?;
         let start = kernel.variadic(of)[number];
         let mut builder = Builder::before(kernel, of);
         let start = match constant_bits(builder.kernel(), start) {

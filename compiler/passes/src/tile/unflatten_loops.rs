@@ -26,7 +26,7 @@
 mod parts;
 mod rewrite;
 
-use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Value, constant_bits, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Value, constant_bits, regions, view};
 
 use super::dce::has_effect;
 use crate::{Pass, PassContext, PassError};
@@ -53,7 +53,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 fn candidates(kernel: &Kernel, op: Op) -> Vec<Parts> {
     let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return Vec::new() };
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
-    let counts = [0, 2].map(|place| constant_bits(kernel, kernel.operand(op, place))) == [Some(0), Some(1)];
+    let range = view::ForRange::at(kernel, op);
+    let counts = [range.lower(), range.step()].map(|value| constant_bits(kernel, value)) == [Some(0), Some(1)];
     let has_loop = inside.iter().any(|op| regions::is_loop(kernel.kind(*op)));
     let has_dot = inside.iter().any(|op| matches!(kernel.kind(*op), OpKind::Dot { .. }));
     let used = kernel.op(op).results.iter().any(|result| kernel.is_used(*result));
@@ -104,7 +105,7 @@ impl Flat {
     fn taken(&self, kernel: &Kernel, op: Op) -> Taken {
         let number = || {
             let OpKind::IfElse {} = kernel.kind(op) else { return None };
-            self.parts.equals(kernel, kernel.operand(op, 0))
+            self.parts.equals(kernel, view::IfElse::at(kernel, op).condition())
         };
         let Some(number) = number() else { return Taken { first: false, last: false } };
         let last = self.parts.count.plus(-1);

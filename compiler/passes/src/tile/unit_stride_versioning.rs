@@ -69,7 +69,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 /// Whether an operation accesses a tile in memory that is not smaller than the widest access of a warp.
 fn is_large(kernel: &Kernel, op: Op) -> bool {
     let (OpKind::Load { .. } | OpKind::Store { .. }) = kernel.kind(op) else { return false };
-    let pointer = kernel.operand(op, 0);
+    let Some(pointer) = kernel.pointer(op) else { return false };
     let bytes = pointee_bytes(kernel, pointer);
     kernel.value_type(pointer).shape().is_some_and(|shape| shape.numel() * bytes >= WARP)
 }
@@ -78,7 +78,7 @@ fn is_large(kernel: &Kernel, op: Op) -> bool {
 /// between neighbours.
 fn open(kernel: &Kernel, accesses: &[Op]) -> Vec<usize> {
     let pointers = |of: &dyn Fn(Value) -> bool| {
-        let all = accesses.iter().map(|access| kernel.operand(*access, 0));
+        let all = accesses.iter().filter_map(|access| kernel.pointer(*access));
         reached(kernel, all.filter(|pointer| of(*pointer)).collect())
     };
     let open = |seen: &HashSet<Value>| -> Vec<usize> {
@@ -119,16 +119,16 @@ impl AccessPattern {
 fn runs(kernel: &Kernel, accesses: &[Op]) -> Vec<AccessPattern> {
     let infos = axis_info(kernel);
     let of = |access: &Op| {
-        let (pointer, mask) = (kernel.operand(*access, 0), kernel.optional(*access, 0));
+        let (pointer, mask) = (kernel.pointer(*access)?, kernel.mask(*access));
         let rank = kernel.value_type(pointer).shape().map_or(0, |shape| shape.rank());
         let bytes = pointee_bytes(kernel, pointer);
         let most = |of: &dyn Fn(usize) -> u64| (0..rank).map(of).max().unwrap_or(1) * bytes;
-        AccessPattern {
+        Some(AccessPattern {
             together: most(&|axis| infos.axis(pointer, axis).contiguity),
             width: most(&|axis| vector_width(kernel, &infos, pointer, mask, axis)),
-        }
+        })
     };
-    accesses.iter().map(of).collect()
+    accesses.iter().filter_map(of).collect()
 }
 
 /// The kernel with 1 for a parameter.

@@ -5,7 +5,7 @@
 
 use cranelift_entity::SecondaryMap;
 use rtc_ir::{
-    Block, DotKind, Elem, Hidden, Kernel, KnownBits, Op, OpKind, Scalar, Shape, Traits, Type, Value, regions,
+    Block, DotKind, Elem, Hidden, Kernel, KnownBits, Op, OpKind, Scalar, Shape, Traits, Type, Value, regions, view,
 };
 
 use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
@@ -139,42 +139,46 @@ impl Count<'_> {
                 let moved = self.weight * bytes(kernel, results[0]);
                 self.work.read += moved;
                 // Repeated reads of a loop are counted here.
-                if !self.of_program[operands[0]] && !operands.get(1).is_some_and(|mask| self.of_program[*mask]) {
+                let load = view::Load::at(kernel, op);
+                if !self.of_program[load.pointer()] && !load.mask().is_some_and(|mask| self.of_program[mask]) {
                     self.work.common += moved;
                 } else {
-                    self.note(operands[0], moved);
+                    self.note(load.pointer(), moved);
                 }
                 clock.give(results, GLOBAL);
             }
-            OpKind::Store { .. } | OpKind::AtomicStore { .. } => {
-                self.work.written += self.weight * bytes(kernel, operands[1]);
+            OpKind::Store { .. } => {
+                self.work.written += self.weight * bytes(kernel, view::Store::at(kernel, op).value());
+            }
+            OpKind::AtomicStore { .. } => {
+                self.work.written += self.weight * bytes(kernel, view::AtomicStore::at(kernel, op).value());
             }
             OpKind::AtomicLoad { .. } | OpKind::AtomicPoll { .. } => {
                 self.work.read += self.weight * bytes(kernel, results[0]);
                 clock.give(results, GLOBAL);
             }
             OpKind::AtomicRmw { .. } | OpKind::AtomicCas { .. } => {
-                let moved = self.weight * bytes(kernel, *operands.get(1).unwrap_or(&operands[0]));
+                let moved = self.weight * bytes(kernel, results[0]);
                 self.work.read += moved;
                 self.work.written += moved;
                 clock.give(results, GLOBAL);
             }
             OpKind::CopyAsync { .. } => {
-                let moved = self.weight * place_bytes(kernel, operands[1]);
+                let moved = self.weight * buffer_bytes(kernel, op);
                 self.work.read += moved;
                 self.work.shared += moved;
                 clock.copy();
             }
             OpKind::CopyDesc {} | OpKind::CopyBulk {} => {
-                let moved = self.weight * place_bytes(kernel, operands[1]);
+                let moved = self.weight * buffer_bytes(kernel, op);
                 self.work.read += moved;
                 self.work.shared += moved;
             }
             OpKind::CopyDescStore {} | OpKind::CopyDescReduce { .. } => {
-                self.work.written += self.weight * place_bytes(kernel, operands[1]);
+                self.work.written += self.weight * buffer_bytes(kernel, op);
             }
             OpKind::LocalStore {} => {
-                self.work.shared += self.weight * bytes(kernel, operands[0]);
+                self.work.shared += self.weight * bytes(kernel, view::LocalStore::at(kernel, op).value());
                 clock.give(results, SHARED);
             }
             OpKind::LocalLoad {} => {
@@ -183,12 +187,9 @@ impl Count<'_> {
             }
             OpKind::Barrier {} => clock.now += BARRIER,
             OpKind::Dot { kind, .. } | OpKind::DotBuffers { kind } => self.dot(op, unit(kernel, op, *kind), clock),
-            OpKind::Mma {} | OpKind::MmaAsync {} => {
-                self.dot(op, Unit::WarpGroup(operand_bits(kernel, operands[0])), clock);
-            }
+            OpKind::Mma {} | OpKind::MmaAsync {} => self.dot(op, unit(kernel, op, DotKind::Wgmma), clock),
             OpKind::Reduce { .. } | OpKind::Scan { .. } | OpKind::Sort { .. } | OpKind::Gather { .. } => {
-                let crosses = data.kind.spec().optional.iter().position(|name| *name == "scratch");
-                let crosses = crosses.is_some_and(|i| kernel.optional(op, i).is_some());
+                let crosses = kernel.scratch(op).is_some();
                 clock.give(results, if crosses { 5.0 * SHARED + 2.0 * BARRIER } else { 5.0 * SHARED });
             }
             _ => clock.give(results, ARITHMETIC),
@@ -222,7 +223,7 @@ impl Count<'_> {
     fn dot(&mut self, op: Op, unit: Unit, clock: &mut Clock) {
         let kernel = self.kernel;
         let data = kernel.op(op);
-        let lhs = shape(kernel, data.operands[0]);
+        let lhs = kernel.dot_operands(op).and_then(|[lhs, ..]| shape(kernel, lhs));
         let sums = shape(kernel, data.results[0]);
         let (Some(lhs), Some(sums)) = (lhs, sums) else { return };
         let operations = 2.0 * sums.numel() as f64 * f64::from(lhs[lhs.rank() - 1]);
@@ -248,8 +249,8 @@ impl Count<'_> {
 
     fn for_range(&mut self, op: Op, unsigned: bool, clock: &mut Clock) {
         let data = self.kernel.op(op);
-        let operand = |i: usize| data.operands[i];
-        let bounds = [0, 1, 2].map(|i| self.number(operand(i), unsigned));
+        let range = view::ForRange::at(self.kernel, op);
+        let bounds = [range.lower(), range.upper(), range.step()].map(|value| self.number(value, unsigned));
         let block = data.blocks[0];
         let trips = match bounds {
             [Some(lower), Some(upper), Some(step)] if step > 0 => {
@@ -312,7 +313,7 @@ impl Count<'_> {
         let kernel = self.kernel;
         let data = kernel.op(op);
         clock.begin(&data.operands, ARITHMETIC);
-        let known = self.known.get(kernel, data.operands[0]).map(|bits| bits != 0);
+        let known = self.known.get(kernel, view::IfElse::at(kernel, op).condition()).map(|bits| bits != 0);
         let weight = self.weight;
         let start = clock.clone();
         for (i, block) in data.blocks.iter().enumerate() {
@@ -375,9 +376,10 @@ fn bytes(kernel: &Kernel, value: Value) -> f64 {
     elements as f64 * f64::from(ty.elem().map_or(0, |elem| elem.bits().div_ceil(8)))
 }
 
-/// Bytes of one slot of a buffer in shared memory.
-fn place_bytes(kernel: &Kernel, value: Value) -> f64 {
-    kernel.value_type(value).as_shared().map_or_else(|| bytes(kernel, value), |shared| shared.slot_bytes() as f64)
+/// Bytes of one slot of the buffer that an operation fills or reads.
+fn buffer_bytes(kernel: &Kernel, op: Op) -> f64 {
+    let ty = kernel.buffer(op).and_then(|buffer| kernel.value_type(buffer).as_shared());
+    ty.map_or(0.0, |shared| shared.slot_bytes() as f64)
 }
 
 /// The shape of a tile, or of a slot of a buffer.
@@ -393,7 +395,7 @@ fn operand_bits(kernel: &Kernel, value: Value) -> u32 {
 }
 
 fn unit(kernel: &Kernel, op: Op, kind: DotKind) -> Unit {
-    let bits = operand_bits(kernel, kernel.op(op).operands[0]);
+    let bits = kernel.dot_operands(op).map_or(16, |[lhs, ..]| operand_bits(kernel, lhs));
     match kind {
         DotKind::Wgmma => Unit::WarpGroup(bits),
         DotKind::MmaV2 => Unit::Warp(bits),

@@ -1,6 +1,6 @@
 //! How many instructions of a thread an operation becomes, as estimated from its layouts.
 
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Scalar, Traits, Value, regions, sort_is_rolled};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Scalar, Traits, Value, regions, sort_is_rolled, view};
 use rtc_layout::{Conversion, MmaShape, conversion, unrolled_in_buffers, unrolled_steps};
 
 /// A loop takes as long to compile as this many instructions: LLVM's analyses look at each loop from all others. 300 loops
@@ -28,41 +28,32 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
     let combine = || data.blocks.first().map_or(1, |b| kernel.ops(*b).count().saturating_sub(1).max(1)) as u64;
     match &data.kind {
         // Registers get other names; constants are shared.
-        OpKind::Constant { .. } | OpKind::Splat {} | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => 0,
-        OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} => 0,
-        OpKind::Hint { .. } | OpKind::AllocShared { .. } | OpKind::Unsplat {} => 0,
+        OpKind::Constant { .. } | OpKind::Join {} | OpKind::Split {} | OpKind::Cat {} | OpKind::AllocShared { .. } => 0,
+        OpKind::ConvertLayout {} => converted(kernel, op, results),
+        kind if kind.forwards().is_some() => 0,
         OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } | OpKind::SharedView {} => 0,
-        OpKind::LocalStore {} => width(kernel, data.operands[0]),
+        OpKind::LocalStore {} => width(kernel, view::LocalStore::at(kernel, op).value()),
         kind if regions::is_loop(kind) => results + LOOP,
         kind if !regions::flow(kind).is_empty() => results + BRANCH,
-        OpKind::ConvertLayout {} => match (kernel.layout_of(data.operands[0]), kernel.layout_of(data.results[0])) {
-            (Some(from), Some(to)) => match conversion(from, to) {
-                Conversion::Identity | Conversion::Registers(_) => 0,
-                Conversion::Shuffles(_) => 3 * results,
-                // Split into a store and a load before.
-                Conversion::Shared => width(kernel, data.operands[0]) + results,
-            },
-            _ => results,
-        },
         OpKind::Load { vector, .. } => {
             let accesses = results / u64::from(vector.unwrap_or(1));
             4 * accesses + results
         }
         OpKind::Store { vector, .. } => {
-            let stored = width(kernel, data.operands[1]);
+            let stored = width(kernel, view::Store::at(kernel, op).value());
             4 * (stored / u64::from(vector.unwrap_or(1))) + stored
         }
         OpKind::AtomicRmw { .. }
         | OpKind::AtomicCas { .. }
         | OpKind::AtomicLoad { .. }
         | OpKind::AtomicStore { .. }
-        | OpKind::AtomicPoll { .. } => 8 * width(kernel, data.operands[0]),
+        | OpKind::AtomicPoll { .. } => 8 * kernel.pointer(op).map_or(0, |pointer| width(kernel, pointer)),
         OpKind::Dot { kind, .. } => dot(kernel, op, *kind),
         OpKind::DotBuffers { kind } => dot_buffers(kernel, op, *kind),
         OpKind::Reduce { .. } => operands * combine() + results * (combine() + 1) * 5,
         OpKind::Scan { .. } => 2 * operands * (combine() + 1) + results,
         OpKind::Sort { bitonic, .. } => {
-            let shape = kernel.value_type(data.operands[0]).shape();
+            let shape = kernel.value_type(view::Sort::at(kernel, op).source()).shape();
             let length = shape.map_or(0, |s| u64::from(s[s.rank() - 1].trailing_zeros()));
             let steps = match bitonic {
                 true => length,
@@ -88,11 +79,25 @@ pub(crate) fn instructions(kernel: &Kernel, op: Op) -> u64 {
     }
 }
 
+/// A conversion to another layout.
+fn converted(kernel: &Kernel, op: Op, results: u64) -> u64 {
+    let source = view::ConvertLayout::at(kernel, op).source();
+    match (kernel.layout_of(source), kernel.layout_of(kernel.result(op, 0))) {
+        (Some(from), Some(to)) => match conversion(from, to) {
+            Conversion::Identity | Conversion::Registers(_) => 0,
+            Conversion::Shuffles(_) => 3 * results,
+            // Split into a store and a load before.
+            Conversion::Shared => width(kernel, source) + results,
+        },
+        _ => results,
+    }
+}
+
 /// A dot of operands in buffers: the steps in the body of its loop, and their loads.
 fn dot_buffers(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
-    let data = kernel.op(op);
-    let depth = kernel.value_type(data.operands[0]).as_shared().map_or(1, |ty| ty.shape[1]);
-    let sums = width(kernel, data.results[0]);
+    let lhs = view::DotBuffers::at(kernel, op).lhs();
+    let depth = kernel.value_type(lhs).as_shared().map_or(1, |ty| ty.shape[1]);
+    let sums = width(kernel, kernel.result(op, 0));
     let steps = u64::from(unrolled_in_buffers(sums as u32, depth));
     let at_once = rtc_ir::multiplier(kind).map_or(1, |multiplier| u64::from(multiplier.steps()));
     (sums * steps + sums * steps / 2) / at_once + LOOP
@@ -100,16 +105,15 @@ fn dot_buffers(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
 
 /// Dots in fragments of the tensor cores, or FMAs of single elements.
 fn dot(kernel: &Kernel, op: Op, kind: DotKind) -> u64 {
-    let data = kernel.op(op);
-    let (Some(lhs), Some(scalar)) = (kernel.value_type(data.operands[0]).shape(), scalar(kernel, data.operands[0]))
-    else {
+    let dot = view::Dot::at(kernel, op);
+    let (Some(lhs), Some(scalar)) = (kernel.value_type(dot.lhs()).shape(), scalar(kernel, dot.lhs())) else {
         return 0;
     };
     let depth = u64::from(lhs[lhs.rank() - 1]);
-    let sums = width(kernel, data.results[0]);
+    let sums = width(kernel, kernel.result(op, 0));
     if let Some(multiplier) = rtc_ir::multiplier(kind) {
         let steps = u64::from(unrolled_steps(sums as u32, depth as u32));
-        let stored = width(kernel, data.operands[0]) + width(kernel, data.operands[1]);
+        let stored = width(kernel, dot.lhs()) + width(kernel, dot.rhs());
         // The loads fill at most as many registers as there are FMAs, mostly far fewer.
         return 2 * stored + (sums * steps + sums * steps / 2) / u64::from(multiplier.steps()) + LOOP;
     }

@@ -16,12 +16,8 @@ pub(super) fn of_program(kernel: &Kernel) -> SecondaryMap<Value, bool> {
             let data = kernel.op(*op);
             // Values enter the blocks of an operation through its slots; bounds and conditions are operands in
             // addition.
-            let own = match data.kind {
-                OpKind::ForRange { .. } => &data.operands[..3],
-                OpKind::IfElse {} => &data.operands[..1],
-                ref kind if !regions::flow(kind).is_empty() => &[],
-                _ => &data.operands[..],
-            };
+            let entering = if regions::flow(&data.kind).is_empty() { 0 } else { kernel.variadic(*op).len() };
+            let own = &data.operands[..data.operands.len() - entering];
             if matches!(data.kind, OpKind::ProgramId { .. }) || own.iter().any(|v| differs[*v]) {
                 data.results.iter().for_each(|v| mark(&mut differs, *v));
                 let counter = data.blocks.first().filter(|_| regions::is_loop(&data.kind));

@@ -175,10 +175,8 @@ impl Narrow {
 /// A quotient of consecutive numbers by a constant, without the division: `(2 * arange(0, 16)) // 2` is `arange(0, 16)`, whose
 /// contiguity is known to analyses.
 fn quotient(kernel: &mut Kernel, op: Op, runs: Runs) -> Result<Option<Value>, PassError> {
-    if !matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {}) {
-        return Ok(None);
-    }
-    let [dividend, divisor] = [0, 1].map(|index| kernel.operand(op, index));
+    let is_quotient = matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {});
+    let Some([dividend, divisor]) = kernel.sides(op).filter(|_| is_quotient) else { return Ok(None) };
     match constant_bits(kernel, divisor).and_then(|bits| i64::try_from(bits).ok()) {
         Some(divisor) if divisor > 0 => divided(kernel, dividend, runs, divisor),
         _ => Ok(None),
@@ -196,7 +194,7 @@ fn divided(kernel: &mut Kernel, value: Value, runs: Runs, divisor: i64) -> Resul
             is_exact.then(|| numbers(kernel, op, start / divisor, narrow, length / divisor)).transpose()
         }
         (OpKind::Broadcast {} | OpKind::ExpandDims { .. } | OpKind::Trans { .. }, Source::Axis(from)) => {
-            let operand = kernel.operand(op, 0);
+            let Some(operand) = kernel.forwarded(op) else { return Ok(None) };
             if kernel.value_type(operand).shape().is_none_or(|shape| shape[from] == 1) {
                 return Ok(None);
             }

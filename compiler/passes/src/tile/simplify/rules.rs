@@ -1,6 +1,6 @@
 //! Laws by which an operation only repeats one of its operands. One row, one law.
 
-use rtc_ir::{Elem, Kernel, Op, OpKind, Value, constant_bits};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Value, constant_bits, view};
 
 /// A law: what it says, and what the result is where it holds.
 struct Rule {
@@ -52,9 +52,11 @@ impl Sides<'_> {
     /// The source of an earlier reshape, if the result has its shape again.
     fn back(&self) -> Option<Value> {
         let keeps = |kind: &OpKind| matches!(kind, OpKind::Reshape { reorder: false });
-        let before =
-            self.kernel.def_op(self.operand(0)).filter(|op| keeps(self.kind) && keeps(self.kernel.kind(*op)))?;
-        let (source, result) = (self.kernel.operand(before, 0), self.kernel.result(self.op, 0));
+        let before = view::Reshape::defining(self.kernel, self.operand(0))?;
+        let (source, result) = (before.source(), self.kernel.result(self.op, 0));
+        if !keeps(self.kind) || !keeps(self.kernel.kind(before.op())) {
+            return None;
+        }
         (self.kernel.value_type(source) == self.kernel.value_type(result)).then_some(source)
     }
 
@@ -88,8 +90,7 @@ impl Sides<'_> {
 
     fn unsplat(&self) -> Option<Value> {
         let OpKind::Unsplat {} = self.kind else { return None };
-        let splat = self.kernel.def_op(self.operand(0))?;
-        matches!(self.kernel.kind(splat), OpKind::Splat {}).then(|| self.kernel.operand(splat, 0))
+        Some(view::Splat::defining(self.kernel, self.operand(0))?.scalar())
     }
 
     fn same_order(&self) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! Masks of a loop's body that hold in all places while the index of the loop is small.
 
-use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions, view};
 
 /// `scale * index + reach < bound`, a bound of none being 0: the mask holds everywhere while that is so.
 pub(super) struct Guard {
@@ -24,16 +24,18 @@ struct GuardForm {
 pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
     let body = kernel.op(op).blocks[0];
     let index = kernel.block(body).args[0];
-    let from_zero = rtc_ir::constant_bits(kernel, kernel.operand(op, 0)).is_some_and(|bits| bits as u32 as i32 >= 0);
+    let from_zero = rtc_ir::constant_bits(kernel, view::ForRange::at(kernel, op).lower())
+        .is_some_and(|bits| bits as u32 as i32 >= 0);
     let mut guards = Vec::new();
     for inner in kernel.ops(body) {
         let OpKind::CmpI { predicate } = kernel.kind(inner) else { continue };
+        let sides = view::CmpI::at(kernel, inner);
         let (small, large) = match predicate {
-            Predicate::Lt => (0, 1),
-            Predicate::Gt => (1, 0),
+            Predicate::Lt => (sides.lhs(), sides.rhs()),
+            Predicate::Gt => (sides.rhs(), sides.lhs()),
             _ => continue,
         };
-        let side = |at: usize| form(kernel, kernel.operand(inner, at), index, op);
+        let side = |value: Value| form(kernel, value, index, op);
         let (Some(small), Some(large)) = (side(small), side(large)) else { continue };
         // The bound is a value minus a constant, or a constant; an addition to a value could overflow.
         if small.value.is_some() || large.value.is_some() && large.least > 0 {
@@ -76,7 +78,7 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm
     let op = kernel.def_op(value)?;
     let side = |at: usize| form(kernel, kernel.operand(op, at), index, of);
     match kernel.kind(op) {
-        OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } | OpKind::Hint { .. } => side(0),
+        kind if kind.forwards().is_some() => side(0),
         OpKind::Arange { start, end } => Some(GuardForm { least: *start, most: end - 1, ..GuardForm::default() }),
         OpKind::AddI {} => side(0)?.plus(side(1)?, 1),
         OpKind::SubI {} => side(0)?.plus(side(1)?, -1),

@@ -8,7 +8,7 @@
 //!
 //! The select may be a branch, and may compare `%k + 1 == %parts`.
 
-use rtc_ir::{Kernel, Op, OpKind, Predicate, Traits, Type, Value, constant_int};
+use rtc_ir::{Kernel, Op, OpKind, Predicate, Traits, Type, Value, constant_int, view};
 
 /// A sum of a value and a constant.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +33,14 @@ impl Number {
                 return Number { base: None, offset: offset.wrapping_add(constant) };
             }
             let sum = kernel.def_op(value).and_then(|op| match kernel.kind(op) {
-                OpKind::AddI {} => [0, 1].into_iter().find_map(|side| {
-                    let by = constant(kernel, kernel.operand(op, 1 - side))?;
-                    Some((kernel.operand(op, side), by))
-                }),
+                OpKind::AddI {} => {
+                    let sum = view::AddI::at(kernel, op);
+                    let sides = [(sum.lhs(), sum.rhs()), (sum.rhs(), sum.lhs())];
+                    sides.into_iter().find_map(|(rest, by)| Some((rest, constant(kernel, by)?)))
+                }
                 OpKind::SubI {} => {
-                    Some((kernel.operand(op, 0), constant(kernel, kernel.operand(op, 1))?.wrapping_neg()))
+                    let difference = view::SubI::at(kernel, op);
+                    Some((difference.lhs(), constant(kernel, difference.rhs())?.wrapping_neg()))
                 }
                 _ => None,
             });
@@ -113,11 +115,11 @@ impl Parts {
         let args = kernel.block(body).args.clone();
         let mut out: Vec<Parts> = (0..args.len() - 1).filter_map(|number| Parts::carried(kernel, of, number)).collect();
         for op in kernel.ops(body) {
-            if let OpKind::RemSI {} = kernel.kind(op)
-                && kernel.operand(op, 0) == args[0]
+            if let Some(remainder) = view::RemSI::of(kernel, op)
+                && remainder.lhs() == args[0]
                 && !out.iter().any(|found| found.counting.contains(&op))
             {
-                out.push(Parts::of_counter(kernel, of, kernel.operand(op, 1)));
+                out.push(Parts::of_counter(kernel, of, remainder.rhs()));
             }
         }
         out
@@ -137,7 +139,8 @@ impl Parts {
                 OpKind::DivSI {} => &mut parts.tile,
                 _ => continue,
             };
-            if kernel.operand(op, 0) == index && Number::of(kernel, kernel.operand(op, 1)).is(&number, kernel, bits) {
+            let Some([dividend, divisor]) = kernel.sides(op) else { continue };
+            if dividend == index && Number::of(kernel, divisor).is(&number, kernel, bits) {
                 found.push(kernel.result(op, 0));
                 parts.counting.push(op);
             }
@@ -187,10 +190,10 @@ impl Parts {
 
     /// The number that the part equals where a condition holds.
     pub fn equals(&self, kernel: &Kernel, condition: Value) -> Option<Number> {
-        let compared = kernel.def_op(condition)?;
-        let OpKind::CmpI { predicate: Predicate::Eq } = kernel.kind(compared) else { return None };
-        [0, 1].into_iter().find_map(|side| {
-            let [this, other] = [side, 1 - side].map(|side| Number::of(kernel, kernel.operand(compared, side)));
+        let compared = view::CmpI::defining(kernel, condition)?;
+        let OpKind::CmpI { predicate: Predicate::Eq } = kernel.kind(compared.op()) else { return None };
+        let [l, r] = [compared.lhs(), compared.rhs()].map(|side| Number::of(kernel, side));
+        [(l, r), (r, l)].into_iter().find_map(|(this, other)| {
             let is_part = this.base.is_some_and(|base| self.part.contains(&base));
             is_part.then(|| other.plus(this.offset.wrapping_neg()))
         })
@@ -203,8 +206,11 @@ fn bits(kernel: &Kernel, value: Value) -> u32 {
 
 /// How many numbers are counted, if a choice gives 0 after the last one and else the next.
 fn next_or_zero(kernel: &Kernel, chosen: Op, next: Value, counted: Value) -> Option<Number> {
-    let [yes, no] = match kernel.kind(chosen) {
-        OpKind::Select {} => [1, 2].map(|place| kernel.operand(chosen, place)),
+    let (condition, [yes, no]) = match kernel.kind(chosen) {
+        OpKind::Select {} => {
+            let select = view::Select::at(kernel, chosen);
+            (select.condition(), [select.lhs(), select.rhs()])
+        }
         OpKind::IfElse {} => {
             let number = kernel.op(chosen).results.iter().position(|result| *result == next)?;
             // Nothing else follows from this branch.
@@ -215,12 +221,13 @@ fn next_or_zero(kernel: &Kernel, chosen: Op, next: Value, counted: Value) -> Opt
                 kernel.ops(*block).filter(move |op| Some(*op) != end)
             });
             ops.into_iter().all(|op| is_pure(&op)).then_some(())?;
-            [0, 1].map(|block| super::yielded(kernel, chosen, block)[number])
+            let yielded = [0, 1].map(|block| super::yielded(kernel, chosen, block)[number]);
+            (view::IfElse::at(kernel, chosen).condition(), yielded)
         }
         _ => return None,
     };
-    let compared = kernel.def_op(kernel.operand(chosen, 0))?;
-    let (zero, more) = match kernel.kind(compared) {
+    let compared = view::CmpI::defining(kernel, condition)?;
+    let (zero, more) = match kernel.kind(compared.op()) {
         OpKind::CmpI { predicate: Predicate::Eq } => (yes, no),
         OpKind::CmpI { predicate: Predicate::Ne } => (no, yes),
         _ => return None,
@@ -228,8 +235,8 @@ fn next_or_zero(kernel: &Kernel, chosen: Op, next: Value, counted: Value) -> Opt
     let bits = bits(kernel, counted);
     let is_next = Number { base: Some(counted), offset: 1 }.is(&Number::of(kernel, more), kernel, bits);
     (constant(kernel, zero) == Some(0) && is_next).then_some(())?;
-    [0, 1].into_iter().find_map(|side| {
-        let [this, other] = [side, 1 - side].map(|side| Number::of(kernel, kernel.operand(compared, side)));
-        (this.base == Some(counted)).then(|| other.plus(1i64.wrapping_sub(this.offset)))
-    })
+    let [l, r] = [compared.lhs(), compared.rhs()].map(|side| Number::of(kernel, side));
+    [(l, r), (r, l)]
+        .into_iter()
+        .find_map(|(this, other)| (this.base == Some(counted)).then(|| other.plus(1i64.wrapping_sub(this.offset))))
 }

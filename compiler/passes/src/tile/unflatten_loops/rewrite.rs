@@ -6,6 +6,7 @@
 
 use rtc_ir::{
     Block, Builder, Kernel, Literal, Op, OpKind, Position, Predicate, Traits, Value, ValueMap, constant_bits, regions,
+    view,
 };
 
 use super::{Flat, Number, yielded};
@@ -237,7 +238,7 @@ fn counts(kernel: &mut Kernel, flat: &Flat) -> Result<Option<Counts>, PassError>
         let Some(base) = before.of(kernel, flat, base) else { return Ok(None) };
         parts = if offset == 0 { base } else { Builder::before(kernel, of).addi(base, parts)? };
     }
-    let upper = kernel.operand(of, 1);
+    let upper = view::ForRange::at(kernel, of).upper();
     let mut builder = Builder::before(kernel, of);
     let some = builder.maxsi(parts, one)?;
     let whole = builder.divsi(upper, some)?;
