@@ -249,9 +249,9 @@ fn rewrite(kernel: &mut Kernel, decided: LayoutAssignment) -> Result<(), PassErr
     for op in rtc_ir::walk(kernel) {
         for index in 0..kernel.op(op).operands.len() {
             let operand = kernel.op(op).operands[index];
-            let Some(has) = kernel.layout_of(operand).cloned() else { continue };
+            let Some(has) = kernel.layout_of(operand) else { continue };
             let wanted = decided.demands.get(&(op, index)).cloned().or_else(|| wanted_layout(kernel, op, index));
-            if let Some(wanted) = wanted.filter(|w| *w != has) {
+            if let Some(wanted) = wanted.filter(|w| w != has) {
                 let new = convert(kernel, op, operand, wanted)?;
                 kernel.set_operand(op, index, new);
             }

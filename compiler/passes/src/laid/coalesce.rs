@@ -109,7 +109,8 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, 
         cost::access(kernel, infos, steps, op, &layout)
     };
     // The first of those that cost the least.
-    let order = orders(kernel, infos, pointer, shape.rank()).into_iter().min_by_key(cost)?;
+    let mut orders = orders(kernel, infos, pointer, shape.rank());
+    let order = if orders.len() == 1 { orders.pop()? } else { orders.into_iter().min_by_key(cost)? };
     let vector = width(&order);
     Some((shape, Wish { order, vector }))
 }

@@ -6,9 +6,8 @@
 //! %b = muli %x, %y : i32        →   uses of %b become %a
 //! ```
 
-use std::collections::HashMap;
-
 use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Traits, Type, Value};
+use rustc_hash::FxHashMap;
 
 use crate::{Pass, PassContext, PassError};
 
@@ -20,7 +19,7 @@ type Key = (OpKind, Vec<Value>, u8, Vec<Type>);
 pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let mut copies = Vec::new();
     let body = kernel.body();
-    visit(kernel, body, &mut HashMap::new(), &mut copies);
+    visit(kernel, body, &mut FxHashMap::default(), &mut copies);
     for copy in copies {
         kernel.erase(copy);
     }
@@ -29,7 +28,7 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
 
 /// `seen` has the operations in scope; entries of a nested block are removed at its end. `copies` collects the
 /// operations that were replaced.
-fn visit(kernel: &mut Kernel, block: Block, seen: &mut HashMap<Key, Op>, copies: &mut Vec<Op>) {
+fn visit(kernel: &mut Kernel, block: Block, seen: &mut FxHashMap<Key, Op>, copies: &mut Vec<Op>) {
     let mut added: Vec<Key> = Vec::new();
     for op in kernel.ops(block).collect::<Vec<_>>() {
         let data = kernel.op(op);
