@@ -138,7 +138,7 @@ impl<'k> BoxAnalysis<'k> {
             return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
                 Ok(access)
             } else {
-                Err(Refusal::DescriptorFill)
+                Err(Refusal::NotBlock)
             };
         }
         let elem = elem.map_or(0, |elem| elem.bits());
@@ -246,7 +246,7 @@ impl<'k> BoxAnalysis<'k> {
         let base = address.pointer;
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
         let elem =
-            self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotPointers)?;
+            self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotMatrix)?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err(Refusal::NotMatrix);
         }
@@ -331,7 +331,7 @@ impl<'k> BoxAnalysis<'k> {
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
     /// the access has a single index: `batch * stride` is index `batch` of one.
     fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Refusal> {
-        let give_up = Refusal::BaseForm;
+        let give_up = Refusal::IndexRange;
         let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
         for term in rest.terms() {
             let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term

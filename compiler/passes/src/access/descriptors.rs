@@ -74,14 +74,10 @@ pub(crate) fn of_argument(
         && outer.modulus.is_none()
         && inner.modulus.is_none();
     if !whole {
-        return Err(Refusal::OtherTensor);
-    }
-    // Hidden parameters come last.
-    if kernel.params.iter().any(|param| param.hidden.is_some()) {
-        return Err(Refusal::Specialized);
+        return Err(Refusal::NotBlock);
     }
     let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
-    let block = Shape::new(&sizes).ok_or(Refusal::BlockRank)?;
+    let block = Shape::new(&sizes).ok_or(Refusal::Rank)?;
     Ok(Some(Descriptor { name: name.to_owned(), block }))
 }
 

@@ -7,7 +7,9 @@ use rtc_ir::{Kernel, Op, OpKind, Value};
 use super::config;
 use super::row_vectors;
 use crate::access::box_analysis::BoxAccess;
+use crate::PassError;
 use crate::access::refusal::Refusal;
+use crate::pass::missing;
 
 /// A loop with copies for dots.
 pub(crate) struct ProducerLoop {
@@ -55,16 +57,17 @@ impl ProducerLoop {
                 _ => {}
             }
         }
-        if self.mmas(kernel).is_empty() { Err(Refusal::NoWgmma) } else { Ok(()) }
+        Ok(())
     }
 
-    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
+    /// Finds the groups of a loop with such a body.
+    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), PassError> {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for (copy, _) in &self.copies {
             let copied = Some(kernel.operand(*copy, 1));
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
-            let first = mmas.iter().position(reads).ok_or(Refusal::IdleCopy)?;
+            let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);
         }
         let mut order = heads.clone();
