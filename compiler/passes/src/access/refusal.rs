@@ -41,7 +41,8 @@ macro_rules! refusals {
 refusals! {
     // Loops and options.
     NoWgmma "no-wgmma" "no loop has a `wgmma` dot"
-        "use tiles of at least 64 rows and 32 bytes of K, operands of at most half of shared memory, and a multiple of 4 warps";
+        "use tiles of at least 64 rows and 32 bytes of K, operands of at most half of shared memory, and a multiple of 4 warps, \
+         in a `for` loop without loops in it";
     NoCopies "no-copies" "no loop copies operands of a dot to shared memory"
         "load the operands of the dot in the loop, with `num_stages` of at least 2";
     AssemblyInCluster "assembly-in-cluster" "inline assembly in a kernel with `num_ctas` > 1"
@@ -64,11 +65,11 @@ refusals! {
         "write results to another argument than those that the loop loads from";
     // Dots and copies.
     ComputedOperand "computed-operand" "an operand of a dot is computed, not loaded"
-        "load the right operand of each dot; only the left one may be computed";
+        "load both operands; only a left one may be computed from another dot, and a right one be cast after the load";
     SamePointers "same-pointers" "two loads use the same pointers"
         "load the tile once and use the value twice";
     BufferLayout "buffer-layout" "an operand's shared-memory layout is not one that TMA writes"
-        "make the inner dimension of the tile a multiple of 16 bytes and at least 8 elements";
+        "make the contiguous dimension of the tile at least 32 bytes";
     WrapsStored "wraps-stored" "rows taken modulo a size are not masked off when results are stored"
         "mask the store by the same size: `mask=rows < size`";
     // Tiles and addresses.
@@ -81,7 +82,7 @@ refusals! {
     LoopVariantBase "base-in-loop" "the base pointer is loop-variant"
         "compute the base pointer before the loop, and only the offsets in it";
     BaseNotArgument "base-not-argument" "the base pointer is not a kernel argument"
-        "use the argument itself as the base, and offsets from it";
+        "use an argument as the base or, in a loop with a dot, promise that a loaded pointer is aligned: `tl.multiple_of(pointer, 16)`";
     BaseUnpromised "base-unpromised" "the base pointer is not promised to be a multiple of 16 bytes"
         "promise it: `tl.multiple_of(pointer, 16)`";
     ArgumentUnpromised "argument-unpromised" "a pointer argument is not promised to be a multiple of 16 bytes"
@@ -90,8 +91,8 @@ refusals! {
         "promise it in the signature, `i32:16`, or by `tl.multiple_of`";
     NoUnitStride "no-unit-stride" "no dimension has a stride of 1"
         "let one dimension be contiguous, and say so: leave its stride out, or pass 1 as a `tl.constexpr`";
-    StrideUnknown "stride-unknown" "a stride is not computed from kernel arguments alone"
-        "compute strides from arguments before the loop";
+    StrideUnknown "stride-unknown" "a stride is 0, or not computed from kernel arguments alone"
+        "compute strides from arguments, by sums and products";
     StrideNegative "stride-negative" "a stride is negative"
         "use nonnegative strides";
     SizeUnknown "size-unknown" "a size is not computed from kernel arguments alone"
@@ -108,8 +109,6 @@ refusals! {
         "use indices below 2^31 that are sums of products";
     Rank "tensor-rank" "a tensor has more than 5 dimensions"
         "combine dimensions, or move the outer ones into the base pointer";
-    NotBlock "not-block" "an access through a descriptor is not to a block of the last two dimensions"
-        "let blocks have their sizes in the last two dimensions, and size 1 in the others";
     // Masks.
     MaskForm "mask-form" "a mask is not a conjunction of `index < size` comparisons"
         "combine `index < size` for each dimension by `&`, and nothing else";
@@ -122,7 +121,7 @@ refusals! {
     MaskAndModulus "mask-and-modulus" "an index is both masked and taken modulo a size"
         "use one of both: the mask, or the modulus";
     MaskFill "mask-fill" "a masked load fills with something other than zero"
-        "load with `other=0`, and choose another value after the load by `tl.where`";
+        "load with `other=0`, which adds nothing to a dot";
     FillOfBytes "nan-fill-of-bytes" "TMA cannot fill 8-bit floats with NaN outside of the tensor"
         "use zero padding for 8-bit floats";
     StoreRowEnd "store-row-end" "the stored rows are not known to end at a multiple of 16 bytes"
@@ -137,7 +136,7 @@ refusals! {
     AtomicStart "atomic-start" "an index may be negative, or a row may start at an address that is not a multiple of 16 bytes"
         "let indices begin at 0 and starts of rows be multiples of 16 bytes";
     AtomicSign "atomic-sign" "the tensor's elements differ in signedness"
-        "use the reduction of the descriptor's element type";
+        "use unsigned elements for sums and bit operations on 64 bits, and for others elements as signed as the operation";
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Candidate {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
-        let Loads { accesses, rows, before } = match accesses(&staged) {
+        let Loads { accesses, version, rows, before } = match accesses(&staged) {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -59,6 +59,10 @@ impl Candidate {
             Ok(written) => written,
             Err(reason) => return Ok(Err(reason)),
         };
+        let is_written = |access: &BoxAccess| memory(&staged, access.base).is_none_or(|read| written.contains(&read));
+        if accesses.values().any(is_written) {
+            return Ok(Err(Refusal::WrittenInLoop));
+        }
         let before = resident_operands::stored(&staged, &before, &loops, &written);
         let mut with_rows = Vec::new();
         for of in loops {
@@ -72,6 +76,9 @@ impl Candidate {
             Ok(found) => found,
             Err(reason) => return Ok(Err(reason)),
         };
+        if let Some(reason) = version {
+            return Ok(Err(reason));
+        }
         found.find_groups(&staged)?;
         Ok(Ok((staged, Candidate { clamps, before, ..found })))
     }
@@ -88,17 +95,14 @@ impl Candidate {
         let (rings, before, row_rings, stores, clamps) = Default::default();
         let mut found = Candidate { loops, rings, before, row_rings, stores, written, clamps };
         for producer in &found.loops {
+            producer.check_body(kernel)?;
             for (copy, access) in &producer.copies {
                 let copy = *copy;
-                if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
-                    return Err(Refusal::WrittenInLoop);
-                }
                 if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
                     return Err(Refusal::BufferLayout);
                 }
                 check_wraps(&mut known, kernel.operand(copy, 1), access)?;
             }
-            producer.check_body(kernel)?;
         }
         found.find_rings(kernel)?;
         for op in all {
@@ -169,6 +173,9 @@ fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Va
 struct Loads {
     /// Loads of boxes, in loops.
     accesses: HashMap<Op, BoxAccess>,
+    /// Why other versions of these loads are of no boxes. In a version of a loop for multiples (alignment versioning)
+    /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
+    version: Option<Refusal>,
     /// Loads of row vectors.
     rows: HashMap<Op, Row>,
     /// Loads of boxes, before the loops.
@@ -200,24 +207,27 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
     let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
     let loads: Vec<Op> = loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))).collect();
     let mut refused = Vec::new();
-    for load in loads {
-        match known.load(load) {
-            Ok(access) => drop(out.insert(load, access)),
-            Err(reason) => refused.push(reason),
+    for load in &loads {
+        match known.load(*load) {
+            Ok(access) => drop(out.insert(*load, access)),
+            Err(reason) => refused.push((*load, reason)),
         }
-        if !pointers.insert(kernel.operand(load, 0)) {
-            refused.push(Refusal::SamePointers);
+        if !pointers.insert(kernel.operand(*load, 0)) {
+            return Err(Refusal::SamePointers);
         }
     }
-    // In a version of the loop for multiples (alignment versioning) sizes are quotients, which no promise covers. The
-    // other version has the reason why there are versions.
-    let is_other = |reason: &&Refusal| **reason != Refusal::StrideUnpromised;
-    if let Some(reason) = refused.iter().find(is_other).or(refused.first()) {
+    let span = |load: &Op| kernel.loc(kernel.op(*load).loc).span;
+    let has_version = |load: &Op| span(load).is_some() && out.keys().any(|other| span(other) == span(load));
+    let reasons = refused.iter().filter(|(load, _)| !has_version(load)).map(|(_, reason)| *reason);
+    let reasons: Vec<Refusal> = reasons.collect();
+    let of_version = |reason: &&Refusal| matches!(reason, Refusal::StrideUnpromised | Refusal::SizeUnknown);
+    if let Some(reason) = reasons.iter().find(|reason| !of_version(reason)).or(reasons.first()) {
         return Err(*reason);
     }
+    let version = refused.first().map(|(_, reason)| *reason);
     let rows = row_vectors::find(&mut known, &loops);
     let before = resident_operands::find(&mut known, &loops);
-    Ok(Loads { accesses: out, rows, before })
+    Ok(Loads { accesses: out, version, rows, before })
 }
 
 /// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.

@@ -51,6 +51,10 @@ impl ProducerLoop {
                         return Err(Refusal::ComputedOperand);
                     }
                 }
+                // A loaded operand, stored again in a layout that `wgmma` reads.
+                OpKind::LocalStore {} if is_plain_copy(kernel, kernel.operand(*op, 0), &copied) => {
+                    return Err(Refusal::BufferLayout);
+                }
                 OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
                     return Err(Refusal::ComputedOperand);
                 }
@@ -76,6 +80,20 @@ impl ProducerLoop {
         self.groups = heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect();
         Ok(())
     }
+}
+
+/// Whether a tile is read from one of these buffers and only changes its layout.
+fn is_plain_copy(kernel: &Kernel, mut tile: Value, copied: &HashSet<Value>) -> bool {
+    while let Some(op) = kernel.def_op(tile) {
+        match kernel.kind(op) {
+            OpKind::LocalLoad {} => {
+                return config::buffer_of(kernel, kernel.operand(op, 0)).is_some_and(|buffer| copied.contains(&buffer));
+            }
+            OpKind::Trans { .. } | OpKind::ConvertLayout {} => tile = kernel.operand(op, 0),
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The buffer that an operand of a dot is, or is read from.
