@@ -17,6 +17,8 @@ pub struct Compilation {
     pub mlir: String,
     /// The conversions between layouts that are left when the passes have scheduled the kernel.
     pub conversions: Conversions,
+    /// The estimated registers of a thread, as `-v` reports them without an assembler.
+    pub registers: u32,
 }
 
 /// A compilation, made by the first check that needs it.
@@ -71,7 +73,9 @@ fn compile(program: &Program, spec: &Spec, arch: &str) -> Result<Arc<Compilation
     let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut noted)?;
     let kernel = rtc_ir::text::parse(&noted.scheduled_text)
         .map_err(|e| Failure::internal("the tile IR printed before conversions are split", e.to_string()))?;
-    Ok(Arc::new(Compilation { compiled, mlir: noted.mlir, conversions: conversions(&kernel) }))
+    let given = kernel.registers_at_start().or(kernel.options.maxnreg);
+    let registers = given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(rtc_abi::REGISTERS_PER_THREAD));
+    Ok(Arc::new(Compilation { compiled, mlir: noted.mlir, conversions: conversions(&kernel), registers }))
 }
 
 /// The last pass before conversions are split.

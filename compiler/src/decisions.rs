@@ -35,6 +35,11 @@ pub struct Decisions {
 }
 
 /// The decisions for one kernel.
+///
+/// # Errors
+///
+/// [`Failure::Diagnostics`] for mistakes in the source, [`Failure::Request`] for an unknown target, [`Failure::Internal`] for
+/// a bug of the compiler.
 pub fn decisions(program: &Program, specialization: &Specialization, arch: &str) -> Result<Decisions, Failure> {
     let target = target(arch)?;
     let external = program.libdevice().is_some();
@@ -44,6 +49,10 @@ pub fn decisions(program: &Program, specialization: &Specialization, arch: &str)
 
 impl TileKernel {
     /// The decisions for a kernel that is given as tile IR.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] for an unknown target, [`Failure::Internal`] for a bug of the compiler.
     pub fn decisions(&self, options: &LaunchOptions, arch: &str) -> Result<Decisions, Failure> {
         of_kernel(self.kernel(), options, target(arch)?)
     }

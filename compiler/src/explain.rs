@@ -34,13 +34,17 @@ const PAGES: &[&str] = &[
 /// The start of an entry's heading, of the second or the third level.
 const HEADING: &str = "## `";
 
-/// The page of a code or the entries of a name, or the list of all codes; an error says what may have been meant.
+/// The page of a code or the entries of a name, or the list of all codes.
 ///
 /// ```
 /// assert!(rtc_compiler::explain(Some("tf32")).unwrap().contains("input_precision"));
 /// assert!(rtc_compiler::explain(None).unwrap().contains("shape-mismatch"));
 /// assert!(rtc_compiler::explain(Some("tl.aragne")).unwrap_err().contains("did you mean `tl.arange`?"));
 /// ```
+///
+/// # Errors
+///
+/// A sentence with the names that may have been meant, if there is no such name.
 pub fn explain(name: Option<&str>) -> Result<String, String> {
     let Some(wanted) = name else {
         let line =

@@ -9,6 +9,7 @@
 //!
 //! Errors are returned as a [`Failure`]: the user's mistakes as diagnostics with locations in the source, invalid
 //! requests (an unknown kernel or target) as one sentence, and bugs of the compiler with their stage.
+#![warn(clippy::missing_errors_doc)]
 
 mod artifact;
 mod decisions;

@@ -89,7 +89,11 @@ impl Program {
     }
 
     /// Reads a file and what it imports, and what that imports. `find` gives the file for a dotted module name, or
-    /// nothing for modules that are not kernel files; an error of it ends the reading.
+    /// nothing for modules that are not kernel files.
+    ///
+    /// # Errors
+    ///
+    /// Those of `find`, which end the reading.
     pub fn parse_importing<E>(
         main: Source,
         find: &mut dyn FnMut(&str) -> Result<Option<Source>, E>,
@@ -135,6 +139,10 @@ impl Program {
 
     /// Takes the functions of `libdevice` from NVIDIA's library (`libdevice.10.bc` of the CUDA toolkit) instead of the
     /// standard library: its results, bit for bit. On the interpreter they stay those of the standard library.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] if the bytes are no LLVM bitcode.
     pub fn with_libdevice(mut self, bitcode: impl Into<Arc<[u8]>>) -> Result<Program, Failure> {
         let bitcode = bitcode.into();
         // Bitcode as it is, or in its wrapper.
@@ -176,6 +184,10 @@ impl Program {
     }
 
     /// The kernel of that name, or the only one of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] if there is no such kernel, or without a name if the file has none or several.
     pub fn kernel(&self, name: Option<&str>) -> Result<&KernelInfo, Failure> {
         let names = |all: &mut dyn Iterator<Item = &KernelInfo>| {
             let names: Vec<&str> = all.map(|k| k.name.as_str()).collect();

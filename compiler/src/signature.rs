@@ -62,6 +62,10 @@ impl std::error::Error for SignatureError {}
 
 impl Signature {
     /// Reads a signature string.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError`] with the first entry that is no type, constant or promise, or whose name is not allowed there.
     pub fn parse(text: &str) -> Result<Signature, SignatureError> {
         if text.trim().is_empty() {
             return Ok(Signature::default());
@@ -89,6 +93,10 @@ impl Signature {
     }
 
     /// Gives each entry the name of its parameter; `params` are the kernel's parameters in order.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError`] with the first entry that names no parameter, names one twice, or is one too many.
     pub fn bind(&self, params: &[&str]) -> Result<Vec<ArgSpec>, SignatureError> {
         let mut args: Vec<ArgSpec> = Vec::with_capacity(self.entries.len());
         for (index, entry) in self.entries.iter().enumerate() {

@@ -34,12 +34,20 @@ pub struct Spec {
 
 impl Spec {
     /// Reads the text of a SPEC.json.
+    ///
+    /// # Errors
+    ///
+    /// [`FieldError`] with the first field that is missing, unknown, or of another form.
     pub fn parse(text: &str) -> Result<Spec, FieldError> {
         let json = json_fields::parse(text)?;
         Spec::from_field(&Field::root(&json))
     }
 
     /// Reads a spec that is part of another document.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Spec::parse`].
     pub fn from_field(field: &Field<'_>) -> Result<Spec, FieldError> {
         field.only(&["kernel", "args", "options", "arch"])?;
         let kernel = field.optional("kernel")?.map(|f| identifier(&f)).transpose()?;
@@ -64,6 +72,10 @@ impl Spec {
     }
 
     /// Finds the kernel in the program and checks that every argument is one of its parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] if there is no such kernel or parameter, or if a parameter without a default has no argument.
     pub fn specialize(&self, program: &Program) -> Result<Specialization, Failure> {
         let kernel = program.kernel(self.kernel.as_deref())?;
         let names = || kernel.params.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -101,7 +113,11 @@ impl Spec {
     }
 }
 
-/// Sets one launch option from JSON; a name that no launch option has is an error.
+/// Sets one launch option from JSON.
+///
+/// # Errors
+///
+/// [`FieldError`] for a name that no launch option has, and for a value that the option does not take.
 pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) -> Result<(), FieldError> {
     // `null` means the default, which the options already have.
     if field.value().is_null() {
@@ -370,6 +386,10 @@ pub(crate) fn is_identifier(text: &str) -> bool {
 }
 
 /// Reads a compile-time value as SPEC.json writes it.
+///
+/// # Errors
+///
+/// [`FieldError`] for a value of another form.
 pub fn const_from_json(value: &serde_json::Value) -> Result<ConstValue, FieldError> {
     const_value(&Field::root(value))
 }

@@ -170,6 +170,11 @@ pub fn pass_names() -> Vec<&'static str> {
 }
 
 /// Compiles one kernel to PTX; `source_hash` goes into the metadata as it is.
+///
+/// # Errors
+///
+/// [`Failure::Diagnostics`] for mistakes in the source, [`Failure::Request`] for an unknown target, [`Failure::Internal`] for
+/// a bug of the compiler.
 pub fn compile(
     program: &Program,
     specialization: &Specialization,
@@ -201,6 +206,11 @@ pub fn compile(
 }
 
 /// Compiles one kernel as far as tile IR, for the interpreter.
+///
+/// # Errors
+///
+/// [`Failure::Diagnostics`] for mistakes in the source, [`Failure::Request`] for an unknown target, [`Failure::Internal`] for
+/// a bug of the compiler.
 pub fn analyse(
     program: &Program,
     specialization: &Specialization,
@@ -239,6 +249,11 @@ pub(crate) fn planned(
 }
 
 /// The text of one stage of one kernel.
+///
+/// # Errors
+///
+/// [`Failure::Diagnostics`] for mistakes in the source, [`Failure::Request`] for an unknown target, [`Failure::Internal`] for
+/// a bug of the compiler.
 pub fn emit(
     program: &Program,
     specialization: &Specialization,

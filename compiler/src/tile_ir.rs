@@ -30,8 +30,12 @@ pub struct TileKernel {
 }
 
 impl TileKernel {
-    /// Reads a text; errors are returned with the file they refer to. The location of every operation is its own line
+    /// Reads a text. The location of every operation is its own line
     /// of the text, regardless of the locations written there.
+    ///
+    /// # Errors
+    ///
+    /// The diagnostics, with the file that they point into.
     pub fn parse(name: &str, text: &str) -> Result<TileKernel, (SourceMap, Vec<Diagnostic>)> {
         let mut sources = SourceMap::new();
         let file = sources.add(name, text);
@@ -58,6 +62,11 @@ impl TileKernel {
 
     /// Compiles it to PTX. Only the options count that the text cannot specify: those of the launch, and the size
     /// limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] for an unknown target, [`Failure::Diagnostics`] for a kernel that the target cannot run,
+    /// [`Failure::Internal`] for a bug of the compiler.
     pub fn compile(
         &self,
         options: &LaunchOptions,
@@ -79,6 +88,10 @@ impl TileKernel {
     }
 
     /// The kernel as it is, for the interpreter.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] for an unknown target.
     pub fn analyse(&self, options: &LaunchOptions, arch: &str) -> Result<Analysed, Failure> {
         let target = stages::target(arch)?;
         let mut metadata = self.metadata(&self.kernel, options, target);
@@ -87,6 +100,10 @@ impl TileKernel {
     }
 
     /// The text of one stage.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Request`] for a stage that comes before the form of the text; else as for [`TileKernel::compile`].
     pub fn emit(
         &self,
         options: &LaunchOptions,

@@ -19,6 +19,10 @@ impl Program {
     /// let tuning = Program::parse(&[Source::new("fill.rt", text)]).tuning("fill", None, "sm_90a").unwrap();
     /// assert_eq!(tuning.choices[1].to_string(), "B=128 num_warps=4 num_stages=3 num_ctas=1");
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Diagnostics`] for decorators that cannot be read or computed, [`Failure::Request`] for an unknown target.
     pub fn tuning(&self, kernel: &str, args: Option<&[(String, HostValue)]>, arch: &str) -> Result<Tuning, Failure> {
         let modules: Vec<ModuleAst<'_>> =
             self.modules().iter().map(|m| ModuleAst { name: &m.name, ast: &m.module }).collect();
@@ -38,6 +42,10 @@ impl Spec {
 
 /// The estimated work of a program in a launch, and the metadata: the passes run, the back end does not. The
 /// `source_hash` of the metadata is that of the kernel after the passes: two kernels with one hash have the same code.
+///
+/// # Errors
+///
+/// As for [`compile`](crate::compile).
 pub fn estimate(
     program: &Program,
     specialization: &Specialization,

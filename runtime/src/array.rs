@@ -15,6 +15,10 @@ impl Device {
     /// assert_eq!(x.to_array((3, 2))?, a.t());
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::upload`].
     pub fn upload_array<T: Element, D: Dimension>(&self, array: ArrayView<'_, T, D>) -> Result<Buffer<T>> {
         match array.as_slice() {
             Some(elements) => self.upload(elements),
@@ -24,7 +28,11 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
-    /// All elements as an array of that shape, row after row; an error if it has another number of elements.
+    /// All elements as an array of that shape, row after row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CopyLength`] if the shape has another number of elements; else as for [`Buffer::to_vec`].
     pub fn to_array<S: ShapeBuilder>(&self, shape: S) -> Result<Array<T, S::Dim>> {
         let shape = shape.into_shape_with_order();
         let wanted = shape.size();

@@ -10,6 +10,11 @@ use std::sync::Arc;
 
 /// Elements on a device, freed on drop after the work that uses them. Lengths and places count elements.
 ///
+/// [`Device::alloc`] and its siblings give memory at once and free it when all work of the device has ended. [`Stream::alloc`]
+/// takes and gives back memory in the order of a stream, which the host does not wait for.
+///
+/// [`Stream::alloc`]: crate::Stream::alloc
+///
 /// A launch takes `&buffer` where a kernel reads and `&mut buffer` where it writes, or a [`Slice`] and a [`SliceMut`] of it.
 /// `Buffer<u8>`, which `Buffer` alone means, also stands for bytes of any type where an untyped launch gets it.
 ///
@@ -40,22 +45,31 @@ impl Device {
     /// assert_eq!(out.len(), 100);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BufferSize`] for more bytes than any device has, [`Error::Cuda`] if the device has too few or the driver
+    /// fails.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_named(len, "buffer")
     }
 
     /// Like [`Device::alloc`], with a name that findings of the emulator and the interpreter use.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn alloc_named<T: Element>(&self, len: usize, name: &str) -> Result<Buffer<T>> {
-        let bytes = len.checked_mul(size_of::<T>() as usize).filter(|bytes| *bytes <= MOST_BYTES);
-        let Some(bytes) = bytes else {
-            return Err(Error::BufferSize { len: len as u64, ty: T::DTYPE });
-        };
+        let bytes = byte_count::<T>(len)?;
         let address = self.backend().alloc(bytes, name)?;
-        let allocation = Arc::new(Allocation { device: self.clone(), address, bytes, uses: Arc::default() });
-        Ok(Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData })
+        Ok(Buffer::of(Allocation { device: self.clone(), address, bytes, uses: Arc::default() }, len))
     }
 
     /// Allocates `len` elements that are all zero.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(len)?;
         self.backend().zero(buffer.address(), buffer.memory.allocation.bytes)?;
@@ -63,6 +77,10 @@ impl Device {
     }
 
     /// Allocates a buffer with these elements.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::alloc`].
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.alloc::<T>(data.len())?;
         self.backend().write(buffer.address(), sealed::Bytes::bytes(data))?;
@@ -73,7 +91,25 @@ impl Device {
 /// More than any device has.
 const MOST_BYTES: usize = 1 << 48;
 
+/// The bytes of so many elements; an error if no device has them.
+pub(crate) fn byte_count<T: Element>(len: usize) -> Result<usize> {
+    let bytes = len.checked_mul(size_of::<T>() as usize).filter(|bytes| *bytes <= MOST_BYTES);
+    bytes.ok_or(Error::BufferSize { len: len as u64, ty: T::DTYPE })
+}
+
 impl<T: Element> Buffer<T> {
+    /// All of an allocation that holds so many elements.
+    pub(crate) fn of(allocation: Allocation, len: usize) -> Buffer<T> {
+        let allocation = Arc::new(allocation);
+        Buffer { memory: Owner { allocation, shape: [len].into() }, elements: PhantomData }
+    }
+
+    /// Has work of other libraries on the memory be possible, about which nothing is known here.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn share(&self) {
+        self.memory.allocation.uses.share();
+    }
+
     /// Its address on the device.
     pub fn address(&self) -> u64 {
         self.memory.allocation.address
@@ -129,7 +165,7 @@ impl<T: Element> Buffer<T> {
         Slice::at(self.place()).slice(range)
     }
 
-    /// A part of it, to be read; an error if the range does not lie within it.
+    /// A part of it, to be read.
     ///
     /// ```
     /// let mut x = rtc_runtime::Device::emulator().alloc_named::<f32>(4, "x")?;
@@ -137,6 +173,10 @@ impl<T: Element> Buffer<T> {
     /// assert_eq!(x.slice(1..).address(), x.address() + 4);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the range does not lie within it.
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         Slice::at(self.place()).try_slice(range)
     }
@@ -151,33 +191,55 @@ impl<T: Element> Buffer<T> {
         SliceMut::at(self.place()).slice_mut(range)
     }
 
-    /// A part of it, to be written; an error if the range does not lie within it.
+    /// A part of it, to be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the range does not lie within it.
     pub fn try_slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<SliceMut<'_, T>> {
         SliceMut::at(self.place()).try_slice_mut(range)
     }
 
     /// Copies `values` to place `at` on, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the buffer ends before the last of them, [`Error::Cuda`] if the driver fails, which may be
+    /// for earlier work.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
         self.slice_mut(..).write(at, values)
     }
 
     /// Copies elements from place `at` on to the host, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`] if the buffer ends before the last of them, [`Error::Cuda`] if the driver fails, which may be
+    /// for earlier work.
     pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
         self.slice(..).read(at, values)
     }
 
     /// All elements, copied to the host after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.slice(..).to_vec()
     }
 
-    /// The same bytes as elements of another type; an error if they are not a whole number of those.
+    /// The same bytes as elements of another type.
     ///
     /// ```
     /// let bytes = rtc_runtime::Device::emulator().upload(&1.5f32.to_le_bytes())?;
     /// assert_eq!(bytes.cast::<f32>()?.to_vec()?, [1.5]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cast`] if the bytes are not a whole number of such elements, or not aligned for them.
     pub fn cast<U: Element>(self) -> Result<Buffer<U>> {
         check_cast::<U>(self.memory.allocation.address, self.memory.allocation.bytes as u64)?;
         let len = self.len_of::<U>();
@@ -189,7 +251,7 @@ impl<T: Element> Buffer<T> {
         self.memory.allocation.bytes / size_of::<U>() as usize
     }
 
-    /// The same elements as a tensor of that shape, row after row; an error if they are not as many.
+    /// The same elements as a tensor of that shape, row after row.
     ///
     /// Sizes stand outermost first. The shape goes along where a [`TensorDescriptor`](crate::TensorDescriptor) is made of the
     /// buffer or its content is handed to another library; where a kernel has tensor maps made of an argument, the sizes of
@@ -201,6 +263,10 @@ impl<T: Element> Buffer<T> {
     /// assert!(x.reshape(&[4, 2]).unwrap_err().to_string().contains("[4, 2] has 8 elements, the buffer 6"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Shape`] if the shape has another number of elements.
     pub fn reshape(mut self, shape: &[usize]) -> Result<Buffer<T>> {
         let wanted = shape.iter().try_fold(1usize, |product, size| product.checked_mul(*size));
         if wanted != Some(self.len()) {

@@ -66,6 +66,10 @@ impl Device {
     }
 
     /// The device that `kind` names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::cuda`]; [`Error::NoDevice`] for a kind that this crate was built without.
     pub fn open(kind: DeviceKind) -> Result<Device> {
         match kind {
             #[cfg(feature = "emulator")]
@@ -83,13 +87,17 @@ impl Device {
         }
     }
 
-    /// The GPU of that number; an error where there is no driver or no such GPU.
+    /// The GPU of that number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] where there is no driver of CUDA 12.0 or later or no such GPU, [`Error::Cuda`] if the driver
+    /// fails.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         driver::open(ordinal).map(Device::of)
     }
 
-    /// How many GPUs there are; 0 where there is no driver or it sees none. An error where there is a driver that cannot be used:
-    /// it is too old, say, or is not that of the running kernel module.
+    /// How many GPUs there are; 0 where there is no driver or it sees none.
     ///
     /// ```
     /// match rtc_runtime::Device::cuda_count() {
@@ -97,11 +105,16 @@ impl Device {
     ///     Err(error) => println!("there may be GPUs, but: {error}"),
     /// }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the driver is older than CUDA 12.0, [`Error::Cuda`] if it cannot be used, for example because
+    /// it is not that of the running kernel module.
     pub fn cuda_count() -> Result<usize> {
         driver::visible_count()
     }
 
-    /// The version of CUDA that the driver has, as major and minor; an error where there is no driver or it is too old. Its
+    /// The version of CUDA that the driver has, as major and minor. Its
     /// assembler, which makes machine code of PTX at load, has the same version.
     ///
     /// ```
@@ -112,11 +125,15 @@ impl Device {
     ///     Err(error) => panic!("{error}"),
     /// }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] where there is no driver of CUDA 12.0 or later, [`Error::Cuda`] if it does not start.
     pub fn cuda_driver() -> Result<(u32, u32)> {
         driver::supported_version()
     }
 
-    /// The number of the GPU on which memory lies, of whichever library. An error where the driver does not know the address.
+    /// The number of the GPU on which memory lies, of whichever library.
     ///
     /// ```
     /// use rtc_runtime::Device;
@@ -126,6 +143,10 @@ impl Device {
     /// }
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] where there is no driver of CUDA 12.0 or later, [`Error::Cuda`] if it does not know the address.
     pub fn cuda_ordinal_of(address: u64) -> Result<usize> {
         driver::ordinal_of(address)
     }
@@ -138,7 +159,7 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, whose launches are checked: what a kernel does wrong is
     /// [`Error::Sanitizer`], which says where in the source and who wrote last. Slower, by how much depends on the checks.
-    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two; GPUs give an error. Feature
+    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two. Feature
     /// `emulator`.
     ///
     /// ```
@@ -154,6 +175,10 @@ impl Device {
     /// assert_eq!(found[0].code, "uninitialized-global");
     /// # Ok::<(), Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] for a GPU.
     #[cfg(feature = "emulator")]
     pub fn sanitize(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
         self.sanitize_within(checks, None)
@@ -169,6 +194,10 @@ impl Device {
     /// assert!(!device.is_cuda());
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::sanitize`].
     #[cfg(feature = "emulator")]
     pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
         self.sanitized(|sanitize| Sanitize { checks, budget, ..sanitize })
@@ -183,8 +212,8 @@ impl Device {
     }
 
     /// The same kind of device, new and with empty memory, that counts what launches ask of the machine:
-    /// [`Kernel::take_counters`](crate::Kernel::take_counters). The numbers are the same in every run. Only the emulator can;
-    /// other devices give an error. Feature `emulator`.
+    /// [`Kernel::take_counters`](crate::Kernel::take_counters). The numbers are the same in every run. Only the
+    /// emulator counts. Feature `emulator`.
     ///
     /// ```
     /// use rtc_runtime::{Device, Kernel, args};
@@ -199,6 +228,10 @@ impl Device {
     /// println!("{counters}");
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] for a GPU and for the interpreter.
     #[cfg(feature = "emulator")]
     pub fn count(&self) -> Result<Device> {
         let counting = || self.sanitized(|sanitize| Sanitize { counts: true, ..sanitize });
@@ -207,6 +240,10 @@ impl Device {
     }
 
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] where this crate was built without the feature `jit`.
     pub fn interpreter() -> Result<Device> {
         #[cfg(feature = "jit")]
         return Ok(Device::of(interpreter::create()));
@@ -322,6 +359,25 @@ impl Device {
         self.memory_info().map(|info| info.total)
     }
 
+    /// Has the driver's memory pool, of which [`Stream::alloc`] takes its memory, keep up to so many `bytes` that are free. At first
+    /// it keeps none: what is free when the host waits for work goes back to the system, and takes long to come again. The setting
+    /// is one of the GPU in this process, so that other libraries share it. Devices on the CPU, and GPUs without a pool, have no
+    /// such setting; there the call does nothing.
+    ///
+    /// ```
+    /// use rtc_runtime::Device;
+    /// let device = Device::auto();
+    /// device.set_pool_release_threshold(1 << 30)?; // 1 GiB
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
+    pub fn set_pool_release_threshold(&self, bytes: u64) -> Result<()> {
+        self.backend().set_pool_release_threshold(bytes)
+    }
+
     /// The number that names this GPU on all machines, as `nvidia-smi -L` shows it.
     ///
     /// ```
@@ -351,7 +407,11 @@ impl Device {
         self.backend().arch()
     }
 
-    /// Waits for all work; reports what went wrong in it.
+    /// Waits for all work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] for a failure of the work, or of the driver; devices on the CPU report it where the work is given.
     pub fn synchronize(&self) -> Result<()> {
         self.backend().synchronize()
     }
@@ -363,12 +423,20 @@ impl Device {
 
     /// A further stream, whose work may run beside that of others. It waits for copies of the host, which are made on the
     /// default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
     pub fn stream(&self) -> Result<Stream> {
         self.stream_with_priority(0)
     }
 
     /// A further stream. Blocks of a stream with a higher priority start before those of others that are waiting; 0 is the
     /// lowest, which [`Device::stream`] has, and numbers above the device's range mean its highest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
     pub fn stream_with_priority(&self, priority: u8) -> Result<Stream> {
         Ok(Stream::of(self.backend(), self.backend().clone().stream(priority)?))
     }

@@ -90,8 +90,14 @@ impl<T: Element> Buffer<T> {
     ///
     /// It waits for the work of the device. From a GPU nothing is copied; what the emulator or the interpreter has becomes a
     /// tensor of the CPU, by a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dlpack`] for elements that DLPack has no type for and sizes of more than 63 bits, [`Error::Cuda`] for a
+    /// failure of the work of the device.
     pub fn into_dlpack(self) -> Result<versioned::Dlpack> {
         self.device().synchronize()?;
+        self.share();
         let wide = |size: &usize| i64::try_from(*size).map_err(|_| refused("a size of the buffer exceeds 63 bits"));
         let shape = self.shape().iter().map(wide).collect::<Result<Vec<i64>>>()?;
         let mut strides = vec![1i64; shape.len()];
@@ -128,7 +134,12 @@ impl Device {
     /// Takes a tensor of another library whose elements are `T`.
     ///
     /// A tensor on this GPU is used where it lies. A tensor of the CPU is copied to the device, and what a kernel writes stays
-    /// there. Other devices are refused, and so are tensors with negative strides.
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dlpack`] for elements of another type, negative strides, other devices, and what is no valid tensor;
+    /// [`Error::Cast`] for memory that is not aligned for the elements; errors of [`Device::alloc`] where it is copied.
     ///
     /// # Safety
     ///
@@ -215,7 +226,11 @@ impl<T: Element> Imported<T> {
         Slice::at(self.place())
     }
 
-    /// The same to be written; an error if the tensor may be read only.
+    /// The same to be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dlpack`] if the tensor may be read only.
     pub fn slice_mut(&mut self) -> Result<SliceMut<'_, T>> {
         match self.read_only {
             true => Err(refused("it may be read only; pass `slice()`, or write to a copy")),

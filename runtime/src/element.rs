@@ -175,12 +175,16 @@ pub fn to_bytes<T: Element>(values: &[T]) -> &[u8] {
     sealed::Bytes::bytes(values)
 }
 
-/// The values of bytes; an error if they are not a whole number of them. They need no alignment.
+/// The values of bytes. They need no alignment.
 ///
 /// ```
 /// assert_eq!(rtc_runtime::from_bytes::<i16>(&[1, 0, 255, 255])?, [1, -1]);
 /// # Ok::<(), rtc_runtime::Error>(())
 /// ```
+///
+/// # Errors
+///
+/// [`Error::Cast`] if the bytes are not a whole number of elements.
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
     check_cast::<T>(0, bytes.len() as u64)?;
     let mut values = vec![T::ZERO; bytes.len() / std::mem::size_of::<T>()];

@@ -37,6 +37,10 @@ fn foreign<'a, T: Element>(device: &'a Device, address: u64, len: usize) -> Plac
 impl Stream {
     /// A stream of another library, by its handle (`CUstream`); 0 is the default stream.
     ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`](crate::Error::NoDevice) on devices on the CPU, which have no streams of a driver.
+    ///
     /// # Safety
     ///
     /// The handle must be a stream of `device`'s primary context for as long as the value lives, and not be captured by

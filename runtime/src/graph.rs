@@ -37,6 +37,11 @@ impl Stream {
     /// Records what `work` gives to the stream that it gets, without running it.
     ///
     /// The arguments are checked and recorded now; a launch of the graph takes the contents of the buffers as they are then.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `work`, which include [`Error::Recording`] for what cannot be recorded; [`Error::Cuda`] if the driver makes
+    /// no graph of it.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         let stream = self.recorder()?;
         let given = work(&stream);
@@ -50,6 +55,11 @@ impl Stream {
 
 impl Graph {
     /// Runs all of it, in the order of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Elsewhere`] for a stream of another device, [`Error::Recording`] for a stream that is recorded,
+    /// [`Error::Cuda`] if the driver fails. On the CPU the errors of the recorded launches, too.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         if stream.id() != self.id {
             let (memory, stream) = (self.backend.name(), stream.backend().name());

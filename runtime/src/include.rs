@@ -42,6 +42,10 @@ impl Variant {
 
 impl Device {
     /// Loads the variant that suits the device best: the newest target that it can run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongDevice`] if the device can run none of them; else as for [`Device::load_cubin`].
     pub fn load_variant(&self, kernel: &str, variants: &[Variant]) -> Result<Kernel> {
         let ranked = variants.iter().filter_map(|variant| Some((self.rank(variant.arch)?, variant)));
         let best = ranked.max_by_key(|(rank, _)| *rank).map(|(_, variant)| variant).ok_or_else(|| {

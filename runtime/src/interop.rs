@@ -72,6 +72,10 @@ impl<T: Element> CudarcSliceMut<'_, T> {
 }
 
 /// Borrows memory of cudarc for work on `stream` that reads it. Launch that work before the borrow ends.
+///
+/// # Errors
+///
+/// [`Error::Elsewhere`] if the stream does not belong to the primary context of the device.
 pub fn read<'a, T: Element>(
     device: &'a Device,
     memory: &'a impl DevicePtr<T>,
@@ -85,6 +89,10 @@ pub fn read<'a, T: Element>(
 }
 
 /// Borrows memory of cudarc for work on `stream` that writes it. Launch that work before the borrow ends.
+///
+/// # Errors
+///
+/// [`Error::Elsewhere`] if the stream does not belong to the primary context of the device.
 pub fn write<'a, T: Element>(
     device: &'a Device,
     memory: &'a mut impl DevicePtrMut<T>,
@@ -99,6 +107,10 @@ pub fn write<'a, T: Element>(
 }
 
 /// A stream of cudarc, which lives as long as the value.
+///
+/// # Errors
+///
+/// [`Error::Elsewhere`] if the stream does not belong to the primary context of the device.
 pub fn stream(device: &Device, stream: &Arc<CudaStream>) -> Result<Stream> {
     let context = same_device(device, stream)?;
     Ok(Stream::of(device.backend(), Box::new(cuda::Stream::of_cudarc(&context, stream.clone()))))

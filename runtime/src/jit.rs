@@ -148,6 +148,11 @@ impl std::error::Error for CompileError {}
 /// assert_eq!(compiled.kernel.metadata().kernel, "one");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+///
+/// [`CompileError::Compiler`] for what the compiler refuses, [`CompileError::Runtime`] for what the device refuses, as in
+/// [`Device::load`].
 pub fn compile(
     device: &Device,
     program: &rtc_compiler::Program,
@@ -169,6 +174,10 @@ pub fn compile(
 }
 
 /// Loads what the compiler gave, or a cache of it.
+///
+/// # Errors
+///
+/// [`CompileError::Runtime`] for what the device refuses, as in [`Device::load`].
 ///
 /// # Safety
 ///
@@ -213,6 +222,11 @@ pub unsafe fn load(
 /// # std::fs::remove_dir_all(directory)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # Errors
+///
+/// [`CompileError::Compiler`] for what the compiler refuses, [`CompileError::Runtime`] for what the device refuses, as in
+/// [`Device::load`].
 pub fn compile_tile_ir(
     device: &Device,
     kernel: &TileKernel,
@@ -237,12 +251,22 @@ impl Device {
     ///
     /// The first source holds the kernel, the others are there to be imported. The result is not kept: a program that
     /// launches a kernel often keeps the [`Kernel`].
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] for what the compiler refuses, [`CompileError::Runtime`] for what the device refuses, as in
+    /// [`Device::load`].
     pub fn compile(&self, sources: &[Source], spec: &Spec) -> std::result::Result<Kernel, CompileError> {
         Ok(self.compile_program(&rtc_compiler::Program::parse(sources), spec)?.kernel)
     }
 
     /// The same for a program that was read before, say with [levels](rtc_compiler::Program::with_levels) of its warnings; the warnings
     /// come with the kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] for mistakes in the program, for a `spec` that does not fit it, and for what cannot be
+    /// compiled; [`CompileError::Runtime`] for what the device refuses, as in [`Device::load`].
     pub fn compile_program(
         &self,
         program: &rtc_compiler::Program,

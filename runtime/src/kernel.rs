@@ -237,6 +237,14 @@ impl Kernel {
     /// assert!(refused.to_string().contains("the kernel touches 3 elements (`n`), the slice has 2"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ArgumentCount`]; [`Error::Argument`] for an argument of another type or alignment and for slices that are too
+    /// short; [`Error::OutOfRange`] for numbers; [`Error::Unproved`] and [`Error::Argument`] where accesses are not proved;
+    /// [`Error::NegativeGrid`] and [`Error::OutOfResources`] for the grid; [`Error::WrongDevice`] for a stream of another
+    /// device; [`Error::Cuda`] if the driver fails. Faults of the kernel are errors of the launch on the CPU
+    /// ([`Error::Fault`], [`Error::Sanitizer`], [`Error::Interpreter`]), and of a later call on a GPU.
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         self.launch_args(stream, grid.into(), args)
     }
@@ -279,6 +287,10 @@ impl Kernel {
     /// ```compile_fail,E0133
     /// let _ = rtc_runtime::Variant::new("sm_80", "", "", None);
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kernel::launch`] but for lengths.
     ///
     /// # Safety
     ///
@@ -356,11 +368,9 @@ impl Loaded {
         argument::pack_grid(&self.fill.grid, grid, params);
         tensor_map::pack(&self.device, &self.metadata, &self.fill.maps, args, params)?;
         let is_recorded = stream.note(|recording| {
-            args.iter().filter_map(Arg::pointer).for_each(|pointer| {
-                recording.keep(pointer.place().and_then(|place| place.kept()));
-                recording.uses.extend(pointer.uses().map(|(uses, writes)| (uses.clone(), writes)));
-            });
-            recording.keep(Some(self.code.clone()));
+            let places = args.iter().filter_map(|arg| arg.pointer()?.access());
+            places.for_each(|(place, writes)| recording.add(&place, writes));
+            recording.keep(self.code.clone());
         });
         let launch = Launch {
             metadata: &self.metadata,
@@ -379,7 +389,8 @@ impl Loaded {
 
     #[cold]
     fn launch_in_order(&self, stream: &Stream, args: &[Arg<'_>], launch: Launch<'_>) -> Result<()> {
-        let uses = args.iter().filter_map(|arg| arg.pointer()?.uses());
+        let places = args.iter().filter_map(|arg| arg.pointer()?.access());
+        let uses = places.filter_map(|(place, writes)| Some((place.uses()?, writes)));
         stream.in_order(uses, || self.code.launch(stream.raw_stream(), launch))
     }
 

@@ -23,6 +23,7 @@
 //! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller guarantees (`kernel.rs`, `kernel/`,
 //! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
+#![warn(clippy::missing_errors_doc)]
 
 #[cfg(not(any(feature = "cuda", feature = "emulator")))]
 compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator` or both");
@@ -67,6 +68,7 @@ mod replica;
 mod slice;
 mod snapshot;
 mod stream;
+mod stream_alloc;
 mod tensor_map;
 mod transfer;
 mod typed;

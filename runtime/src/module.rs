@@ -27,8 +27,11 @@ pub struct Module {
 }
 
 impl Device {
-    /// Loads kernels: of each the PTX text and the JSON text of its metadata, as `rtc build` writes them. Two of one name
-    /// are an error.
+    /// Loads kernels: of each the PTX text and the JSON text of its metadata, as `rtc build` writes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Ptx`] for a second kernel of one name; else as for [`Device::load_json`].
     ///
     /// # Safety
     ///
@@ -50,11 +53,19 @@ impl Device {
 
 impl Module {
     /// The kernel of that name with the types of its arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoKernel`] if there is no such kernel, [`Error::Signature`] if its arguments have other types.
     pub fn kernel<S: Signature>(&self, name: &str) -> Result<Kernel<S>> {
         self.get(name)?.typed()
     }
 
     /// The kernel of that name, to be launched without types.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoKernel`] if there is no such kernel.
     pub fn get(&self, name: &str) -> Result<&Kernel> {
         self.kernels.get(name).ok_or_else(|| Error::NoKernel {
             name: name.to_owned(),

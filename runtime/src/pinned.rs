@@ -29,6 +29,10 @@ pub struct PinnedBuffer<T: Pod> {
 
 impl Device {
     /// Allocates page-locked memory of the host for `len` elements, all zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BufferSize`] for more bytes than a process can have, [`Error::Cuda`] if the driver cannot lock as many.
     pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let bytes = bytes.ok_or(Error::BufferSize { len: len as u64, ty: T::DTYPE })?;
@@ -48,11 +52,19 @@ impl<T: Pod> PinnedBuffer<T> {
     }
 
     /// The elements; waits for copies to or from them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] for a failure of the copies.
     pub fn as_slice(&self) -> Result<&[T]> {
         T::view(self.memory.bytes()?)
     }
 
     /// The elements, to be changed; waits for copies to or from them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] for a failure of the copies.
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         T::view_mut(self.memory.bytes_mut()?)
     }

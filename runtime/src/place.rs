@@ -25,7 +25,7 @@ impl Owner {
     }
 }
 
-/// One allocation; freed on drop.
+/// One allocation; freed on drop, in the order of a stream if one allocated it.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     pub(crate) device: Device,
@@ -36,7 +36,10 @@ pub(crate) struct Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        self.device.backend().free(self.address);
+        match self.uses.allocated_on() {
+            Some(stream) => self.uses.free(&self.device, stream, self.address),
+            None => self.device.backend().free(self.address),
+        }
     }
 }
 

@@ -1,9 +1,7 @@
 //! Pointers as arguments: made of buffers, slices and addresses.
 
 use crate::place::Place;
-use crate::uses::Uses;
 use crate::{Buffer, DeviceAddress, Element, Slice, SliceMut};
-use std::sync::Arc;
 
 /// A pointer argument: a part of a buffer, to be read or to be written, or an address. It is made like an [`Arg`](crate::Arg).
 ///
@@ -28,15 +26,16 @@ pub(crate) enum Kind<'a> {
 impl<'a> Pointer<'a> {
     /// The memory; `None` of an address.
     pub(crate) fn place(&self) -> Option<Place<'a>> {
-        match self.0 {
-            Kind::Read(place) | Kind::Write(place) => Some(place),
-            Kind::Address(_) => None,
-        }
+        self.access().map(|(place, _)| place)
     }
 
-    /// The latest work on its memory, and whether a launch may write it.
-    pub(crate) fn uses(&self) -> Option<(&'a Arc<Uses>, bool)> {
-        Some((self.place()?.uses()?, matches!(self.0, Kind::Write(_))))
+    /// The memory, and whether a launch may write it; `None` of an address.
+    pub(crate) fn access(&self) -> Option<(Place<'a>, bool)> {
+        match self.0 {
+            Kind::Read(place) => Some((place, false)),
+            Kind::Write(place) => Some((place, true)),
+            Kind::Address(_) => None,
+        }
     }
 
     pub(crate) fn address(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! What recorded work uses, kept for as long as its graph lives.
 
+use crate::place::Place;
 use crate::uses::Uses;
 use std::any::Any;
 use std::sync::Arc;
@@ -13,8 +14,14 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Keeps memory or a kernel.
-    pub(crate) fn keep(&mut self, used: Option<Arc<dyn Any + Send + Sync>>) {
-        self.kept.extend(used);
+    /// Keeps a kernel.
+    pub(crate) fn keep(&mut self, kernel: Arc<dyn Any + Send + Sync>) {
+        self.kept.push(kernel);
+    }
+
+    /// Keeps memory that the work reads or writes.
+    pub(crate) fn add(&mut self, place: &Place<'_>, writes: bool) {
+        self.kept.extend(place.kept());
+        self.uses.extend(place.uses().map(|used| (used.clone(), writes)));
     }
 }

@@ -63,6 +63,11 @@ struct Memory {
 
 impl ArgumentCopies {
     /// Copies what `args` point to on `from` to another device of the same kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BufferAccess`] for addresses without a buffer, constants and tuples; errors of [`Device::alloc`], and of the
+    /// driver.
     pub fn new(from: &Device, args: &[Arg<'_>], device: &Device) -> Result<ArgumentCopies> {
         let places = places(args, |_| true)?;
         let mut spans: Vec<(u64, u64)> =

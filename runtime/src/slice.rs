@@ -93,8 +93,12 @@ macro_rules! place_of {
                     self.place.device
                 }
 
-                /// The same bytes as elements of another type; an error if they are not a whole number of those, or not
-                /// aligned for them.
+                /// The same bytes as elements of another type.
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Cast`](crate::Error::Cast) if the bytes are not a whole number of such elements, or not aligned
+                /// for them.
                 pub fn cast<U: Element>(self) -> Result<$slice<'a, U>> {
                     self.place.cast::<U>().map($slice::at)
                 }
@@ -126,17 +130,31 @@ impl<'a, T: Element> Slice<'a, T> {
         expect(self.try_slice(range))
     }
 
-    /// A part of it; an error if the range does not lie within it.
+    /// A part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`](crate::Error::SliceRange) if the range does not lie within it.
     pub fn try_slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'a, T>> {
         self.place.part::<T>(range).map(Slice::at)
     }
 
     /// Copies elements from place `at` on to the host, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`](crate::Error::SliceRange) if the slice ends before the last of them,
+    /// [`Error::NoDevice`](crate::Error::NoDevice) for the null pointer, [`Error::Cuda`](crate::Error::Cuda) if the driver
+    /// fails, which may be for earlier work.
     pub fn read(&self, at: usize, values: &mut [T]) -> Result<()> {
         self.place.read(at, values)
     }
 
     /// All elements, copied to the host after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Slice::read`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.place.to_vec()
     }
@@ -163,7 +181,11 @@ impl<'a, T: Element> SliceMut<'a, T> {
         expect(self.try_slice_mut(range))
     }
 
-    /// A part of it; an error if the range does not lie within it.
+    /// A part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`](crate::Error::SliceRange) if the range does not lie within it.
     pub fn try_slice_mut(self, range: impl RangeBounds<usize>) -> Result<SliceMut<'a, T>> {
         self.place.part::<T>(range).map(SliceMut::at)
     }
@@ -180,6 +202,12 @@ impl<'a, T: Element> SliceMut<'a, T> {
     }
 
     /// Copies `values` to place `at` on, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SliceRange`](crate::Error::SliceRange) if the slice ends before the last of them,
+    /// [`Error::NoDevice`](crate::Error::NoDevice) for the null pointer, [`Error::Cuda`](crate::Error::Cuda) if the driver
+    /// fails, which may be for earlier work.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
         self.place.write(at, values)
     }

@@ -57,8 +57,12 @@ impl Part<'_> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Copies the memory behind all pointers: on a GPU to other memory of its own where that has room, else to the host. An
-    /// address without a buffer has no size, so it is an error.
+    /// Copies the memory behind all pointers: on a GPU to other memory of its own where that has room, else to the host.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BufferAccess`] for an address without a buffer, [`Error::Cuda`] if the driver fails, which may be for earlier
+    /// work.
     pub fn take(device: &Device, args: &'a [Arg<'_>]) -> Result<Snapshot<'a>> {
         Snapshot::take_some(device, args, |_| true)
     }
@@ -74,6 +78,10 @@ impl<'a> Snapshot<'a> {
     /// assert_eq!(before.contents()?, [2.0f32.to_le_bytes()]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Snapshot::take`].
     pub fn take_some(device: &Device, args: &'a [Arg<'_>], wanted: impl Fn(usize) -> bool) -> Result<Snapshot<'a>> {
         let keep = |(index, place): (usize, Place<'a>)| {
             let room = device.is_cuda().then(|| device.alloc::<u8>(place.bytes as usize).ok()).flatten();
@@ -95,11 +103,19 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Puts everything back, after all work on the default stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn restore(&self) -> Result<()> {
         self.parts.iter().try_for_each(|part| part.restore(&self.device))
     }
 
     /// Puts back what one argument points to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn restore_one(&self, index: usize) -> Result<()> {
         match self.part(index) {
             Some(part) => part.restore(&self.device),
@@ -108,6 +124,10 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Sets what one argument points to to zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn zero(&self, index: usize) -> Result<()> {
         match self.part(index) {
             Some(part) => self.device.backend().zero(part.place.address, part.len()),
@@ -116,6 +136,10 @@ impl<'a> Snapshot<'a> {
     }
 
     /// What the arguments point to now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn contents(&self) -> Result<Vec<Vec<u8>>> {
         let read = |part: &Part<'_>| {
             let mut bytes = vec![0; part.len()];
@@ -223,6 +247,10 @@ fn number(dtype: DType, bytes: &[u8]) -> f64 {
 
 impl<T: Element> crate::Buffer<T> {
     /// Sets all elements to zero, after all work on the default stream; on a GPU the call may return before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails, which may be for earlier work.
     pub fn clear(&mut self) -> Result<()> {
         self.device().backend().zero(self.address(), self.len() * std::mem::size_of::<T>())
     }

@@ -17,7 +17,8 @@ use std::time::Duration;
 /// begins when what was given before has ended. That holds for launches, copies, fills and graphs on streams of the
 /// [`Device`]; events are recorded for it while there are two or more besides the default stream. Streams and memory of other
 /// libraries ([`Stream::from_raw`], [`DeviceAddress`](crate::DeviceAddress), `interop`) are not known to it: there an
-/// [`Event`] puts work in order.
+/// [`Event`] puts work in order. A buffer of [`Stream::alloc`] is
+/// used after its allocation and freed after its use on those, too.
 ///
 /// ```
 /// use rtc_runtime::Device;
@@ -41,6 +42,8 @@ pub struct Stream {
     raw: Arc<dyn BackendStream>,
     /// Whether the device counts it among the streams that may need events; the default stream and recordings never do.
     is_counted: bool,
+    /// Whether it belongs to another library, so that nothing puts it in order with the default stream.
+    is_foreign: bool,
     /// A number that tells streams apart.
     number: u64,
     /// Of a stream whose work is recorded: what that uses.
@@ -75,6 +78,7 @@ impl Stream {
             backend: backend.clone(),
             id: id_of(backend),
             is_counted: raw.is_counted(),
+            is_foreign: raw.is_foreign(),
             raw: raw.into(),
             number,
             recording: None,
@@ -112,20 +116,28 @@ impl Stream {
         self.raw.raw()
     }
 
-    /// Waits for all its work; reports what went wrong in it.
+    /// Waits for all its work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] where the stream is recorded, [`Error::Cuda`] for a failure of its work.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_recording("a wait of the host")?;
         self.raw.synchronize()
     }
 
     /// Marks the present end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver fails.
     pub fn record(&self) -> Result<Event> {
         let (backend, id, recorded) = (self.backend.clone(), self.id, self.recording.is_some());
         Ok(Event { backend, id, raw: self.raw.record()?, recorded })
     }
 
     /// Has all that is given to this stream later wait until `event` is reached; the host does not wait. The event may be one
-    /// of another GPU; other devices do not wait for each other, which is an error.
+    /// of another GPU; other devices do not wait for each other.
     ///
     /// ```
     /// use rtc_runtime::{Device, Event, Stream};
@@ -135,6 +147,11 @@ impl Stream {
     /// second.wait(&end)?; // what is given to `second` now begins after what was given to `first`
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EventElsewhere`] for an event of another device unless both are GPUs, [`Error::Recording`] if only one of the
+    /// two belongs to recorded work, [`Error::Cuda`] if the driver fails.
     pub fn wait(&self, event: &Event) -> Result<()> {
         if event.recorded != self.recording.is_some() {
             return Err(Error::Recording { what: "an event of work outside of it, or outside an event of its work," });
@@ -163,7 +180,17 @@ impl Stream {
     /// Whether events must put its work in order with that of other streams.
     #[inline]
     pub(crate) fn needs_events(&self) -> bool {
-        self.is_counted && self.raw.needs_events()
+        self.is_foreign || (self.is_counted && self.raw.needs_events())
+    }
+
+    /// Whether it belongs to another library.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    /// The number that tells it from others.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Gives work to the stream, after work of other streams on the same memory; the flag of each allocation is whether the
@@ -177,8 +204,11 @@ impl Stream {
         if !self.needs_events() {
             return work();
         }
-        let uses: Vec<(&Uses, bool)> = uses.map(|(used, writes)| (&**used, writes)).collect();
-        uses::in_order(self.number, &*self.raw, &uses, work)
+        let uses: Vec<(&Uses, bool)> = uses
+            .map(|(used, writes)| (&**used, writes))
+            .filter(|(used, _)| !self.is_foreign || used.allocated_on().is_some())
+            .collect();
+        uses::in_order(self, &uses, work)
     }
 
     #[inline]
@@ -188,13 +218,21 @@ impl Stream {
 }
 
 impl Event {
-    /// Waits until it is reached; reports what went wrong before it.
+    /// Waits until it is reached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] for an event of recorded work on a GPU, [`Error::Cuda`] for a failure of the work before it.
     pub fn synchronize(&self) -> Result<()> {
         self.refuse_recorded("a wait of the host")?;
         self.raw.synchronize()
     }
 
     /// Whether it is reached; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`] for an event of recorded work on a GPU, [`Error::Cuda`] for a failure of the work before it.
     pub fn is_complete(&self) -> Result<bool> {
         self.refuse_recorded("a question of the host")?;
         self.raw.is_complete()
@@ -220,7 +258,10 @@ impl Event {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
-    /// An error for events of different devices.
+    /// # Errors
+    ///
+    /// [`Error::EventElsewhere`] for events of different devices, [`Error::Recording`] for events of recorded work,
+    /// [`Error::Cuda`] for a failure of the work before them.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         if start.id != self.id {
             return Err(start.elsewhere(&self.backend));

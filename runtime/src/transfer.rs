@@ -1,10 +1,9 @@
 //! Copies in the order of a stream.
 
+use crate::backend::BackendStream;
 use crate::element::sealed;
 use crate::place::Place;
-use crate::uses::Uses;
 use crate::{Element, Error, PinnedBuffer, Pod, Result, Slice, SliceMut, Stream};
-use std::sync::Arc;
 
 impl Stream {
     /// Copies within the device, in the order of the stream. Lengths must be equal.
@@ -28,34 +27,17 @@ impl Stream {
         let (from, to) = (from.into(), to.into());
         same_length(from.len(), to.len())?;
         let (from, to) = (from.place(), to.place());
-        self.on_device(&from)?;
-        self.on_device(&to)?;
-        self.note(|recording| {
-            [from, to].iter().for_each(|place| recording.keep(place.kept()));
-            recording
-                .uses
-                .extend(uses(&from, false).chain(uses(&to, true)).map(|(used, writes)| (used.clone(), writes)));
-        });
-        if from.bytes == 0 {
-            return Ok(());
-        }
-        self.in_order(uses(&from, false).chain(uses(&to, true)), || {
-            self.raw_stream().copy(to.address, from.address, from.bytes as usize)
-        })
+        self.transfer(&[(from, false), (to, true)], |raw| raw.copy(to.address, from.address, from.bytes as usize))
     }
 
     /// Writes zeros, in the order of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Elsewhere`] for memory of another device, [`Error::Cuda`] if the driver fails.
     pub fn zero<'a, T: Element>(&self, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         let to = to.into().place();
-        self.on_device(&to)?;
-        self.note(|recording| {
-            recording.keep(to.kept());
-            recording.uses.extend(uses(&to, true).map(|(used, writes)| (used.clone(), writes)));
-        });
-        if to.bytes == 0 {
-            return Ok(());
-        }
-        self.in_order(uses(&to, true), || self.raw_stream().zero(to.address, to.bytes as usize))
+        self.transfer(&[(to, true)], |raw| raw.zero(to.address, to.bytes as usize))
     }
 
     /// Copies a slice of the host to the device, in the order of the stream. The slice can be reused when the call returns, which
@@ -82,11 +64,7 @@ impl Stream {
         let to = to.into();
         same_length(values.len(), to.len())?;
         let to = to.place();
-        self.on_device(&to)?;
-        if values.is_empty() {
-            return Ok(());
-        }
-        self.in_order(uses(&to, true), || self.raw_stream().write(to.address, sealed::Bytes::bytes(values)))
+        self.transfer(&[(to, true)], |raw| raw.write(to.address, sealed::Bytes::bytes(values)))
     }
 
     /// Copies from the device to a slice of the host, in the order of the stream, and waits for the copy. Lengths must be equal.
@@ -99,26 +77,20 @@ impl Stream {
         let from = from.into();
         same_length(from.len(), values.len())?;
         let from = from.place();
-        self.on_device(&from)?;
-        if values.is_empty() {
-            return Ok(());
-        }
-        self.in_order(uses(&from, false), || {
-            sealed::Bytes::fill(values, |bytes| self.raw_stream().read(from.address, bytes))
-        })
+        self.transfer(&[(from, false)], |raw| sealed::Bytes::fill(values, |bytes| raw.read(from.address, bytes)))
     }
 
     /// Copies page-locked memory of the host to the device, in the order of the stream and beside other work. Lengths must
     /// be equal.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::write`].
     pub fn upload<'a, T: Pod>(&self, from: &PinnedBuffer<T>, to: impl Into<SliceMut<'a, T>>) -> Result<()> {
         self.refuse_recording("a copy from the host")?;
         let to = to.into();
         same_length(from.len(), to.len())?;
-        self.on_device(&to.place())?;
-        if from.is_empty() {
-            return Ok(());
-        }
-        self.in_order(uses(&to.place(), true), || self.raw_stream().upload(from.memory(), to.address()))
+        self.transfer(&[(to.place(), true)], |raw| raw.upload(from.memory(), to.address()))
     }
 
     /// Copies from the device to page-locked memory of the host, in the order of the stream and beside other work. Lengths
@@ -131,15 +103,30 @@ impl Stream {
     /// assert_eq!(host.as_slice()?, [1, 2]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::write`]. Failures of work before the copy are errors of [`PinnedBuffer::as_slice`].
     pub fn download<'a, T: Pod>(&self, from: impl Into<Slice<'a, T>>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.refuse_recording("a copy to the host")?;
         let from = from.into();
         same_length(from.len(), to.len())?;
-        self.on_device(&from.place())?;
-        if to.is_empty() {
+        self.transfer(&[(from.place(), false)], |raw| raw.download(from.address(), to.memory_mut()))
+    }
+
+    /// Gives work on these places to the stream, unless all are empty; the flag of each is whether the work writes it.
+    fn transfer(
+        &self,
+        places: &[(Place<'_>, bool)],
+        work: impl FnOnce(&dyn BackendStream) -> Result<()>,
+    ) -> Result<()> {
+        places.iter().try_for_each(|(place, _)| self.on_device(place))?;
+        self.note(|recording| places.iter().for_each(|(place, writes)| recording.add(place, *writes)));
+        if places.iter().all(|(place, _)| place.bytes == 0) {
             return Ok(());
         }
-        self.in_order(uses(&from.place(), false), || self.raw_stream().download(from.address(), to.memory_mut()))
+        let uses = places.iter().filter_map(|(place, writes)| Some((place.uses()?, *writes)));
+        self.in_order(uses, || work(self.raw_stream()))
     }
 
     fn on_device(&self, place: &Place<'_>) -> Result<()> {
@@ -149,11 +136,6 @@ impl Stream {
             None => Ok(()),
         }
     }
-}
-
-/// The latest work on a place that is about to be read or written.
-fn uses<'a>(place: &Place<'a>, writes: bool) -> impl Iterator<Item = (&'a Arc<Uses>, bool)> + use<'a> {
-    place.uses().map(|used| (used, writes)).into_iter()
 }
 
 fn same_length(from: usize, to: usize) -> Result<()> {

@@ -297,6 +297,10 @@ impl Kernel {
     /// assert!(wrong.unwrap_err().to_string().contains("write `Kernel<(Read<f32>, Write<f32>, f32, i32)>`"));
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Signature`] if the types are not those of the kernel; its text has the right ones.
     pub fn typed<S: Signature>(&self) -> Result<Kernel<S>> {
         let params = self.metadata().visible_params();
         let written = S::written();
@@ -326,12 +330,21 @@ impl<S: Signature> Kernel<S> {
     /// Alignment, devices and what the signature of the kernel promises are checked, and that all it may access lies within
     /// the slices. A launch of which that is not proved is refused; see [`Kernel::launch_unchecked`]. On a GPU the call
     /// returns before the kernel has run; wait with [`Stream::synchronize`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`launch`](Kernel::launch) of the kernel without types, whose rules for numbers and types of arguments were
+    /// checked before.
     pub fn launch<'a>(&self, stream: &Stream, grid: impl Into<Grid>, args: impl Arguments<'a, S>) -> Result<()> {
         let grid = grid.into();
         args.with(|args| self.launch_args(stream, grid, args))
     }
 
     /// Like [`Kernel::launch`] without the check of lengths.
+    ///
+    /// # Errors
+    ///
+    /// As for [`launch_unchecked`](Kernel::launch_unchecked) of the kernel without types.
     ///
     /// # Safety
     ///

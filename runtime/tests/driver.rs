@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, unsafe_code)]
 #![cfg(all(feature = "cuda", unix))]
 
-use rtc_runtime::{Device, Kernel, Result, args};
+#[path = "driver/pool.rs"]
+mod pool;
+
+use rtc_runtime::{Device, Kernel, Result, Stream, args};
 use rtc_test_needs::stubs::ptxas;
 use std::fmt::Write;
 use std::path::Path;
@@ -26,6 +29,12 @@ fn said(case: &str, fault: &str) -> String {
     let mut process = process(case);
     process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", fault);
     lines(&mut process)
+}
+
+/// A stream of the driver's whose handle is given by number, that of `own` and 8.
+fn foreign_stream(device: &Device, own: &Stream) -> Result<Stream> {
+    // SAFETY: the driver of these tests runs nothing.
+    unsafe { Stream::from_raw(device, own.raw().unwrap() + 8) }
 }
 
 fn stub() -> tempfile::TempDir {
@@ -76,9 +85,10 @@ fn the_process_of_a_case() {
         "assemble" => assemble(),
         "one stream" => one_stream(),
         "two streams" => two_streams(),
+        "a stream goes" => a_stream_goes(),
         "properties" => properties(),
         "few blocks" => few_blocks(),
-        other => panic!("no case {other}"),
+        other => pool::case(other),
     };
     if let Err(error) = result {
         println!("says: {}", error.to_string().replace('\n', "\nsays:     "));
@@ -115,6 +125,16 @@ fn two_streams() -> Result<()> {
     let graph = a.capture(|s| s.copy(&y, &mut z))?;
     graph.launch(&b)?; // waits for the zeros
     Ok(())
+}
+
+/// Work of a stream that is dropped before it has ended; no events are recorded for the other.
+fn a_stream_goes() -> Result<()> {
+    let device = Device::cuda(0)?;
+    let (a, b) = (device.stream()?, device.stream()?);
+    let mut x = device.alloc::<f32>(32)?;
+    b.zero(&mut x)?;
+    drop(b);
+    a.zero(&mut x)
 }
 
 /// What a GPU is asked for its properties.
@@ -331,7 +351,7 @@ fn launches_of_few_blocks_have_more_registers() {
 
 #[test]
 fn scratch_memory_is_kept() {
-    assert_eq!(said("scratch", ""), "driver: 401 launches, 4 allocations on streams of which 1 are left, 0 maps");
+    assert_eq!(said("scratch", ""), "driver: 401 launches, 4 allocations on streams of which 0 are left, 0 maps");
 }
 
 #[test]
@@ -354,7 +374,23 @@ fn streams_are_put_in_order_by_events() {
     insta::assert_snapshot!(said("one stream", ""), @"driver: 2 launches, 0 allocations on streams of which 0 are left, 0 maps");
     insta::assert_snapshot!(said("two streams", ""), @r"
     driver: 4 launches, 0 allocations on streams of which 0 are left, 0 maps
-    driver: 6 events recorded, 4 waits for them
+    driver: 7 events recorded, 5 waits for them
+    ");
+}
+
+#[test]
+fn the_last_stream_waits_for_those_that_are_dropped() {
+    insta::assert_snapshot!(said("a stream goes", "order"), @r"
+    stream 2 waits for stream 0
+    allocate A
+    zero A on stream 2
+    stream 0 waits for stream 2
+    destroy stream 2
+    zero A on stream 1
+    free A
+    destroy stream 1
+    driver: 0 launches, 0 allocations on streams of which 0 are left, 0 maps
+    driver: 3 events recorded, 2 waits for them
     ");
 }
 

@@ -7,7 +7,8 @@
 //! The columns are, for each target: conversions between layouts through shared memory, the bytes
 //! of their tiles (all, and of those in loops), conversions by shuffles, and by renaming registers (each counted once,
 //! however often a loop runs it); the instructions of PTX that name `ldmatrix`, `stmatrix`, `mma.sync`,
-//! `wgmma.mma_async` and `bar.sync`; and bytes of shared memory. Registers and spilled bytes are in a table of their own, which is compared where NVIDIA's assembler is of the release that the table names.
+//! `wgmma.mma_async` and `bar.sync`; and bytes of shared memory. Registers, their estimate and spilled bytes are in a table of their own, which
+//! is compared where NVIDIA's assembler is of the release that the table names.
 //! `INSTA_UPDATE=always cargo test --test golden resources` writes the tables.
 
 use std::collections::HashSet;
@@ -112,7 +113,7 @@ fn compare(name: &str, compilations: &Compilations, rows: &[Row]) -> Result<(), 
         "{:wide$}  target  shared   bytes  in loops  shuffle  rename  ldmatrix  stmatrix  mma  wgmma  bar  shared memory\n",
         ""
     );
-    let mut registers = format!("{:wide$}  target  registers  spilled bytes\n", "");
+    let mut registers = format!("{:wide$}  target  registers  estimate  spilled bytes\n", "");
     for row in rows {
         for name in TARGETS {
             let made = compilations.compile(&row.key, &row.spec, name).map_err(|e| format!("{}: {e}", row.name))?;
@@ -134,7 +135,7 @@ fn compare(name: &str, compilations: &Compilations, rows: &[Row]) -> Result<(), 
             if has_release && let Some(said) = ptxas::assemble(&artifact.ptx, name)? {
                 let used = number_before(&said, " registers").unwrap_or(0);
                 let spilled = number_before(&said, " bytes spill stores").unwrap_or(0);
-                writeln!(registers, "{:wide$}  {name:6}  {used:9}  {spilled:13}", row.name)?;
+                writeln!(registers, "{:wide$}  {name:6}  {used:9}  {:8}  {spilled:13}", row.name, made.registers)?;
             }
         }
     }

@@ -103,16 +103,28 @@ impl Expr {
     }
 
     /// Its value, where `value` gives that of each name.
+    ///
+    /// # Errors
+    ///
+    /// [`EvalError`] for a name without a value, a result of more than 64 bits, and a division by zero.
     pub fn eval(&self, mut value: impl FnMut(&str) -> Option<i64>) -> Result<i64, EvalError> {
         self.run(|index| value(&self.names[index]))
     }
 
     /// Its value, where `values` are those of [`Expr::names`].
+    ///
+    /// # Errors
+    ///
+    /// [`EvalError`] for a name without a value, a result of more than 64 bits, and a division by zero.
     pub fn eval_values(&self, values: &[i64]) -> Result<i64, EvalError> {
         self.run(|index| values.get(index).copied())
     }
 
     /// Its value, where `value` gives that of each name by its index in [`Expr::names`].
+    ///
+    /// # Errors
+    ///
+    /// [`EvalError`] for a name without a value, a result of more than 64 bits, and a division by zero.
     pub fn eval_at(&self, value: impl FnMut(usize) -> Option<i64>) -> Result<i64, EvalError> {
         self.run(value)
     }

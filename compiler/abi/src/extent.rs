@@ -80,7 +80,11 @@ struct Named {
 }
 
 impl Extents {
-    /// Those of a kernel; an error for a name that is neither an integer argument nor an axis of the grid.
+    /// Those of a kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError`] for a name in an expression that is neither an integer argument nor an axis of the grid.
     pub fn new(metadata: &Metadata) -> Result<Extents, MetadataError> {
         let named = |at: usize, field: &str, expr: &Expr| {
             let name = |name: &String| {

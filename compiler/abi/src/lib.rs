@@ -12,13 +12,14 @@
 //! | `expr.rs` | [`Expr`], expressions that the launcher computes from integer arguments |
 //!
 //! Types are written as signatures spell them wherever they are text: `i32`, `*fp16`, `tensordesc<fp16[128,64]>`.
+#![warn(clippy::missing_errors_doc)]
 
 mod dtype;
 pub mod expr;
 mod extent;
 mod extent_program;
 pub mod metadata;
-mod multiprocessor;
+mod occupancy;
 pub mod spec;
 mod structure;
 mod target;
@@ -29,7 +30,7 @@ pub use dtype::DType;
 pub use expr::Expr;
 pub use extent::{Access, Elements, Evaluated, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
-pub use multiprocessor::{Multiprocessor, REGISTER_STEP, REGISTERS, REGISTERS_PER_THREAD};
+pub use occupancy::{REGISTER_STEP, REGISTERS, REGISTERS_PER_THREAD, SmLimits};
 pub use structure::{ResultStores, Structure, UnknownStructure, WarpSpecialization};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -335,7 +335,11 @@ impl Metadata {
         }
     }
 
-    /// Reads the JSON text; the error names the first field at fault.
+    /// Reads the JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError`] with the first field that is missing or has a wrong value.
     pub fn from_json(text: &str) -> Result<Metadata, MetadataError> {
         let value: Value = serde_json::from_str(text).map_err(|e| error("", format!("not JSON: {e}")))?;
         let object = value.as_object().ok_or_else(|| error("", "must be an object".to_string()))?;
@@ -404,6 +408,10 @@ impl Metadata {
     }
 
     /// Checks what one field alone cannot show.
+    ///
+    /// # Errors
+    ///
+    /// [`MetadataError`] with the first field that contradicts others, or has a value that no kernel has.
     pub fn check(&self) -> Result<(), MetadataError> {
         if self.arch.parse::<Arch>().is_err() {
             return Err(error("arch", format!("`{}` is not a target", self.arch)));

@@ -13,7 +13,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Multiprocessor;
+use crate::SmLimits;
 
 macro_rules! features {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)*) => {
@@ -99,7 +99,7 @@ pub struct Target {
     /// The most shared memory of one block, in bytes.
     pub shared_bytes_max: u32,
     /// The resources of an SM.
-    pub sm: Multiprocessor,
+    pub sm: SmLimits,
     /// The features beyond the common ones.
     features: Features,
 }
@@ -132,15 +132,15 @@ const fn target(
     name: &'static str,
     capability: u32,
     ptx_version: (u32, u32),
-    sm: Multiprocessor,
+    sm: SmLimits,
     features: Features,
 ) -> Target {
     Target { name, capability, ptx_version, shared_bytes_max: sm.shared_bytes - sm.reserved_bytes, sm, features }
 }
 
 /// An SM by its threads, blocks and KiB of shared memory.
-const fn sm(threads: u32, blocks: u32, shared_kib: u32) -> Multiprocessor {
-    Multiprocessor { threads, blocks, shared_bytes: shared_kib * 1024, reserved_bytes: 1024 }
+const fn sm(threads: u32, blocks: u32, shared_kib: u32) -> SmLimits {
+    SmLimits { threads, blocks, shared_bytes: shared_kib * 1024, reserved_bytes: 1024 }
 }
 
 /// Every target that the compiler accepts, oldest first.
@@ -183,6 +183,10 @@ pub struct UnknownTarget {
 
 impl Target {
     /// The target called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownTarget`], which lists the names that there are.
     pub fn named(name: &str) -> Result<&'static Target, UnknownTarget> {
         TARGETS.iter().find(|target| target.name == name).ok_or_else(|| UnknownTarget {
             name: name.to_owned(),

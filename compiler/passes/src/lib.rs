@@ -30,6 +30,7 @@ mod schedule;
 mod tile;
 pub mod work;
 
+pub use access::print::print_accesses;
 pub use access::refusal::Refusal;
 pub use laid::conversions::{Conversions, conversions, conversions_remark};
 pub use pass::{Pass, PassContext, PassError};

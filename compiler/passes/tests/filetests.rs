@@ -1,10 +1,13 @@
 //! Passes on IR text: each `tests/filetests/passes/**/*.tir` is a test of its own and has its snapshot beside it, which
 //! holds the kernel before and after the pass. The result must verify and read back.
 //!
+//! Kernels in `tests/filetests/analysis/accesses` are printed with what the analysis of accesses finds in them, after the
+//! passes that turn descriptors into pointers.
+//!
 //! A header of comments selects what runs:
 //!
 //! ```text
-//! // pass: coalesce          the pass, or `all`
+//! // pass: coalesce          the pass, or `all`; `// analysis: accesses` instead
 //! // target: sm_80           the target; sm_90a without this line
 //! // structure: pipelined    the launch option; auto without this line
 //! ```
@@ -12,7 +15,10 @@
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use rtc_passes::{PASSES, PassContext, PassError, run_through};
+use rtc_passes::{PASSES, PassContext, PassError, plain, print_accesses, run_through};
+
+/// The header's word for the analysis.
+const ANALYSIS: &str = "accesses";
 
 /// The header of a test.
 struct Header {
@@ -32,7 +38,7 @@ fn header(text: &str) -> Header {
     for line in text.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
         match key {
-            "pass" => pass = Some(value.trim().to_owned()),
+            "pass" | "analysis" => pass = Some(value.trim().to_owned()),
             "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
             "structure" => cx.structure = value.trim().parse().expect("a structure"),
             _ => break,
@@ -46,6 +52,9 @@ fn run(text: &str) -> String {
     let Header { pass: wanted, cx } = header(text);
     let mut kernel = rtc_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
     rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
+    if wanted == ANALYSIS {
+        return print_accesses(&plain(&kernel, &cx).unwrap_or_else(|e| panic!("{e}")));
+    }
     if wanted == "all" {
         run_through(&mut kernel, &cx, &mut |name, kernel| {
             if let Err(errors) = rtc_ir::verify(kernel) {
@@ -99,15 +108,17 @@ fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) -> std::io::Result
 }
 
 fn main() -> std::io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/passes").canonicalize()?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests").canonicalize()?;
     let (mut tests, mut snapshots) = (Vec::new(), Vec::new());
-    files(&root, "tir", &mut tests)?;
-    files(&root, "snap", &mut snapshots)?;
+    for folder in ["passes", "analysis/accesses"].map(|folder| root.join(folder)) {
+        files(&folder, "tir", &mut tests)?;
+        files(&folder, "snap", &mut snapshots)?;
+    }
     let stale: Vec<PathBuf> = snapshots.into_iter().filter(|path| !path.with_extension("tir").exists()).collect();
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).display().to_string();
     let mut trials: Vec<Trial> =
-        tests.into_iter().map(|path| Trial::test(format!("passes::{}", shown(&path)), move || check(&path))).collect();
-    trials.push(Trial::test("passes::every_snapshot_has_its_file", move || {
+        tests.into_iter().map(|path| Trial::test(shown(&path), move || check(&path))).collect();
+    trials.push(Trial::test("every_snapshot_has_its_file", move || {
         if stale.is_empty() { Ok(()) } else { Err(format!("snapshots without a file: {stale:?}").into()) }
     }));
     libtest_mimic::run(&Arguments::from_args(), trials).exit()

@@ -41,6 +41,7 @@
 //! which more is known, among which each launch chooses: see [`Instance`]. All of them are declared here; nothing is
 //! compiled while the program runs. What `rtc tune -o tuned.json` found is taken by [`Instance::tuned`]; [`Config::cubins`] adds
 //! machine code to the PTX.
+#![warn(clippy::missing_errors_doc)]
 
 #[cfg(feature = "linked")]
 mod c_launch;
@@ -236,6 +237,11 @@ impl Config {
     }
 
     /// Compiles every instance whose kernel is in one of the files, and writes one Rust module per file.
+    ///
+    /// # Errors
+    ///
+    /// The message of the compiler for what is wrong in the files or the instances, else that the compiler was not found or
+    /// has another version, or that a file cannot be read or written.
     pub fn compile(&self, files: &[impl AsRef<Path>]) -> Result<(), Error> {
         let out_dir = match (&self.out_dir, std::env::var_os("OUT_DIR")) {
             (Some(directory), _) => directory.clone(),

@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 /// let error = rtc_build::serve("{}").unwrap_err();
 /// assert!(error.to_string().starts_with("this is no request of a build script with rtc-build"));
 /// ```
+///
+/// # Errors
+///
+/// That `request` was written by another version, or as for [`Config::compile`].
 pub fn serve(request: &str) -> Result<(), Error> {
     let request = serde_json::from_str(request);
     compile(&request.map_err(|e| error(format!("this is no request of a build script with rtc-build: {e}")))?)
@@ -240,6 +244,10 @@ fn embedded(stem: &str, ready: Vec<KernelArtifacts>) -> Vec<Embedded> {
 
 /// Writes the Rust module of a source, `STEM.rs`, with PTX and metadata beside it; `doc` is what the source says of itself. Gives
 /// its path.
+///
+/// # Errors
+///
+/// The path of a file or folder that cannot be written, with the reason.
 pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<KernelArtifacts>) -> Result<PathBuf, Error> {
     let kernels = embedded(stem, kernels);
     write_files(out_dir, stem, &kernels)?;
@@ -249,6 +257,10 @@ pub fn write_rust(out_dir: &Path, stem: &str, doc: &str, kernels: Vec<KernelArti
 }
 
 /// Writes a header and a source in C, `STEM.h` and `STEM.c`, with the PTX in it; gives their paths.
+///
+/// # Errors
+///
+/// As for [`write_rust`], two kernels that have one name in C, and a tensor map that the C source cannot make.
 pub fn write_c(out_dir: &Path, stem: &str, kernels: Vec<KernelArtifacts>) -> Result<[PathBuf; 2], Error> {
     std::fs::create_dir_all(out_dir).map_err(|e| error(format!("cannot make {}: {e}", out_dir.display())))?;
     write_c_of(out_dir, stem, &embedded(stem, kernels))

@@ -19,7 +19,7 @@ fn damaged_text_never_panics() {
     let mut loaded = 0;
     let names = ["divergence", "memory", "barriers", "calls"];
     let asynchronous =
-        ["copies", "mbarrier", "ring", "tensors", "cluster", "specialized"].map(|name| format!("async_{name}"));
+        ["copies", "mbarrier", "ring", "tensors", "cluster", "roles"].map(|name| format!("async_{name}"));
     for name in names.iter().map(|name| name.to_string()).chain(asynchronous) {
         let text = std::fs::read_to_string(folder.join(name).with_extension("ptx")).unwrap();
         let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with("//")).collect();

@@ -195,13 +195,14 @@ pub(crate) fn numpy(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
         }
         whole = base;
     }
+    let (own_start, own_end) = extent(&interface, Some(dtype.bytes().into()), object)?;
     let interface = whole.getattr(intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
-    let (start, _) = interface_data(&interface)?;
-    let bytes: u64 = whole.getattr(intern!(py, "nbytes"))?.extract()?;
-    let (start, bytes) = match address >= start && address <= start + bytes {
-        true => (start, bytes),
-        false => (address, object.getattr(intern!(py, "nbytes"))?.extract()?),
+    let (start, end) = extent(&interface, None, &whole)?;
+    let (start, end) = match own_start <= end && start <= own_end {
+        true => (start.min(own_start), end.max(own_end)),
+        false => (own_start, own_end),
     };
+    let bytes = end - start;
     let range = Some(HostRange { start, bytes, pinned: false });
     let read_only = is_read_only.then_some("the array is read-only");
     Ok(Foreign { range, view, read_only, ..Foreign::new(address, dtype, Some(Memory::Host)) })
@@ -211,6 +212,35 @@ fn interface_data(interface: &Bound<'_, PyDict>) -> PyResult<(u64, bool)> {
     let data = interface.get_item("data")?.ok_or_else(|| PyTypeError::new_err("an array interface without `data`"))?;
     let data = data.cast_into::<PyTuple>()?;
     Ok((data.get_item(0)?.extract()?, data.get_item(1)?.extract()?))
+}
+
+/// The first byte and the end of the elements of an array. Its memory may be larger than `nbytes`, which counts no gaps between
+/// elements, and smaller, if elements share memory. `element` is in bytes; without it `nbytes` gives it.
+fn extent(interface: &Bound<'_, PyDict>, element: Option<u64>, array: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+    let (address, _) = interface_data(interface)?;
+    let sizes: Vec<u64> = match interface.get_item("shape")? {
+        Some(sizes) => sizes.extract()?,
+        None => Vec::new(),
+    };
+    let Some(count) = sizes.iter().try_fold(1u64, |count, size| count.checked_mul(*size)) else {
+        return Err(PyValueError::new_err("an array interface with a shape of 2^64 elements or more"));
+    };
+    if count == 0 {
+        return Ok((address, address));
+    }
+    let element = match element {
+        Some(element) => element,
+        None => array.getattr(intern!(array.py(), "nbytes"))?.extract::<u64>()? / count,
+    };
+    let strides: Vec<i64> = match interface.get_item("strides")? {
+        Some(strides) if !strides.is_none() => strides.extract()?,
+        _ => View::compact(&sizes).iter().map(|stride| stride.saturating_mul(element as i64)).collect(),
+    };
+    // With the strides in bytes, the span ends one byte after the start of the last element.
+    View { sizes, strides, element: 1 }
+        .span(address)
+        .and_then(|(low, high)| Some((low, (high - 1).checked_add(element)?)))
+        .ok_or_else(|| PyValueError::new_err("an array interface with elements outside of the address space"))
 }
 
 /// The elements that an array interface describes; `None` where strides are no multiple of the element.

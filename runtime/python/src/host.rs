@@ -37,7 +37,7 @@ impl View {
     }
 
     /// The first byte and the end of the elements, from the address of the element with all indices 0.
-    fn span(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn span(&self, address: u64) -> Option<(u64, u64)> {
         let (mut low, mut high) = (i128::from(address), i128::from(address) + i128::from(self.element));
         for (size, stride) in self.sizes.iter().zip(&self.strides) {
             let last = i128::from(size.checked_sub(1)?) * i128::from(*stride) * i128::from(self.element);

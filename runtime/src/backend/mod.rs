@@ -90,6 +90,12 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
         self.write(to, &data)
     }
 
+    /// Has the pool of [`BackendStream::alloc`] keep so many bytes that are free when the host waits; no effect where there is
+    /// no pool.
+    fn set_pool_release_threshold(&self, _bytes: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Tells the sanitizer of a tensor in memory: sizes, strides in elements, and the bytes of an element. False where that
     /// has no effect.
     fn set_shape(&self, _start: u64, _sizes: &[u64], _strides: &[i64], _element: u64) -> bool {
@@ -148,6 +154,25 @@ pub(crate) trait BackendStream: Any + Debug + Send + Sync {
     /// Marks the present end of the stream without its time, which costs less.
     fn mark(&self) -> Result<Box<dyn BackendEvent>> {
         self.record()
+    }
+
+    /// Memory of the driver's pool, for work that comes after this on the stream; `None` where there is no pool, or where the
+    /// handle may not live until the memory is freed.
+    fn alloc(&self, _bytes: usize) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Gives memory of [`BackendStream::alloc`] back to the pool once the stream gets there.
+    fn free(&self, _address: u64) {}
+
+    /// Whether it is a stream of another library, which the driver may not put in order with the default stream.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
+    /// Whether its handle lives as long as this value, so that memory may be freed on it at any time.
+    fn keeps_handle(&self) -> bool {
+        true
     }
 
     /// Whether it is one of the streams of the device that the driver does not order.

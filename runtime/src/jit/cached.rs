@@ -53,6 +53,10 @@ pub fn key(program: &Program, specialization: &Specialization, arch: &str) -> Ke
 ///
 /// Of several processes and threads that want the same at the same time, one compiles. What the kernel's `static_print`
 /// said is said again. A failure is not kept.
+///
+/// # Errors
+///
+/// As for [`rtc_compiler::compile`]. What is wrong with the cache is no error; it is listed in [`Cached::problems`].
 pub fn compile_cached(
     cache: &Cache,
     program: &Program,
@@ -68,6 +72,10 @@ pub fn compile_cached(
 }
 
 /// The same for a kernel that is given as tile IR.
+///
+/// # Errors
+///
+/// As for [`compile_cached`].
 pub fn compile_tile_ir_cached(
     cache: &Cache,
     kernel: &TileKernel,

@@ -167,11 +167,19 @@ pub struct SpecializedKernel(Arc<Loaded>);
 impl SpecializedKernel {
     /// Launches `grid` programs with arguments of the kinds that it was made ready for; refuses, as [`Kernel::launch`] does,
     /// what is not proved to stay within the slices.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kernel::launch`].
     pub fn launch(&self, stream: &Stream, grid: impl Into<Grid>, args: &[Arg<'_>]) -> Result<()> {
         self.with_passed(args, |args| self.0.kernel.launch(stream, grid, args))
     }
 
     /// Like [`SpecializedKernel::launch`] without the check of lengths.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kernel::launch_unchecked`].
     ///
     /// # Safety
     ///
@@ -230,6 +238,10 @@ impl JitKernel {
     /// The arguments are those of the parameters that `options` gives no value, in order; trailing parameters that have
     /// defaults may be left out. A constexpr takes a number, a tuple `&args![..]`, a tensor descriptor one with a
     /// [block](crate::TensorDescriptor::with_block).
+    ///
+    /// # Errors
+    ///
+    /// As for [`JitKernel::specialize`]; [`CompileError::Runtime`] with an error of [`Kernel::launch`].
     pub fn launch(
         &self,
         stream: &Stream,
@@ -241,6 +253,10 @@ impl JitKernel {
     }
 
     /// Like [`JitKernel::launch`] without the check of lengths.
+    ///
+    /// # Errors
+    ///
+    /// As for [`JitKernel::specialize`]; [`CompileError::Runtime`] with an error of [`Kernel::launch_unchecked`].
     ///
     /// # Safety
     ///
@@ -267,6 +283,11 @@ impl JitKernel {
     }
 
     /// The kernel for such arguments and options, compiled if need be; nothing is launched.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] if the arguments or `options` do not fit the kernel, or it cannot be compiled for them;
+    /// [`CompileError::Runtime`] for more arguments than parameters, and for what the device refuses at the load.
     pub fn specialize(
         &self,
         args: &[Arg<'_>],
@@ -375,6 +396,11 @@ impl JitKernel {
     /// assert_eq!(x.to_vec()?, [2.5; 8]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] if `spec` does not fit the kernel, or it cannot be compiled for it;
+    /// [`CompileError::Runtime`] for what the device refuses at the load.
     pub fn specialize_for(&self, spec: &Spec) -> std::result::Result<SpecializedKernel, CompileError> {
         let source = self.shared.program.source();
         let specialization = spec.specialize(source).map_err(|failure| CompileError::new(failure, source.sources()))?;

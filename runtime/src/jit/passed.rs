@@ -49,7 +49,11 @@ enum Field {
 
 impl Passed {
     /// For a kernel with these parameters; `args` are the names and kinds of the launch's arguments, of which only tuples and
-    /// descriptors matter here. The error names a parameter that none of them stands for.
+    /// descriptors matter here.
+    ///
+    /// # Errors
+    ///
+    /// The name of a parameter that none of the arguments stands for.
     pub fn of(metadata: &Metadata, args: &[(&str, &ArgKind)]) -> Result<Passed, String> {
         let params = metadata.visible_params();
         let part = |param: &rtc_abi::Param| part(&param.name, &param.ty, args).ok_or_else(|| param.name.clone());

@@ -120,6 +120,10 @@ impl Again<'_> {
     /// Launches `grid` programs. The stream must not be one that is recorded, which keeps the memory of its launches alive.
     /// An address has no length that could be checked, so there is no other launch.
     ///
+    /// # Errors
+    ///
+    /// [`Error::ArgumentCount`] if memory is missing; else as for [`Kernel::launch_unchecked`].
+    ///
     /// # Safety
     ///
     /// As for [`Kernel::launch_unchecked`].

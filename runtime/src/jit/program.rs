@@ -86,12 +86,20 @@ impl Device {
     /// assert_eq!(y.to_vec()?, [6.0; 100]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] for mistakes that are seen without types, such as those of syntax.
     pub fn jit(&self, sources: &[(&str, &str)]) -> Result<JitProgram, CompileError> {
         let files: Vec<Source> = sources.iter().map(|(name, text)| Source::new(*name, *text)).collect();
         self.jit_program(rtc_compiler::Program::parse(&files))
     }
 
     /// The same for a program that was read before, say with [levels](rtc_compiler::Program::with_levels) of its warnings.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Device::jit`].
     pub fn jit_program(&self, program: rtc_compiler::Program) -> Result<JitProgram, CompileError> {
         if program.has_errors() {
             return Err(CompileError::new(Failure::Diagnostics(program.diagnostics().to_vec()), program.sources()));
@@ -134,6 +142,10 @@ impl JitProgram {
     }
 
     /// The kernel of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileError::Compiler`] if there is no such kernel, or its `do_not_specialize` is no list that can be read.
     pub fn kernel(&self, name: &str) -> Result<JitKernel, CompileError> {
         let info = self.program.kernel(Some(name))?;
         if let Some(keyword) = &info.unread {

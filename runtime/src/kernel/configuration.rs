@@ -22,6 +22,10 @@ pub struct Configuration<'k> {
 
 impl Configuration<'_> {
     /// The value of a constexpr that is a number, such as a block size.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoConstexpr`] if the kernel has no constexpr of that name whose value is a number from 0 to 2^32 - 1.
     pub fn number(&self, name: &str) -> Result<u32> {
         let value = self.metadata.constexprs.get(name).and_then(|value| u32::try_from(value.as_u64()?).ok());
         value.ok_or_else(|| {
@@ -52,6 +56,10 @@ impl<Args> Kernel<Args> {
     /// assert_eq!(error.to_string(), "kernel `scale` has no constexpr `BLOCKS` that is a number; it has BLOCK");
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `of`.
     pub fn grid<G: Into<Grid>>(&self, of: impl FnOnce(&Configuration<'_>) -> Result<G>) -> Result<Grid> {
         of(&Configuration { metadata: self.metadata() }).map(Into::into)
     }

@@ -13,6 +13,13 @@ use std::sync::Arc;
 impl Device {
     /// Loads a kernel: PTX text and the metadata that was written beside it.
     ///
+    /// # Errors
+    ///
+    /// [`Error::Metadata`](crate::Error::Metadata) for metadata that cannot be used, [`Error::Ptx`](crate::Error::Ptx) if the
+    /// PTX is not that of the metadata, [`Error::WrongDevice`](crate::Error::WrongDevice) and
+    /// [`Error::OutOfResources`](crate::Error::OutOfResources) if the device cannot run it,
+    /// [`Error::Cuda`](crate::Error::Cuda) if the driver refuses it.
+    ///
     /// # Safety
     ///
     /// The metadata must be true of the PTX: [`Kernel::launch`] relies on what it says of parameters, of accesses and of
@@ -45,6 +52,10 @@ impl Device {
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
     ///
+    /// # Errors
+    ///
+    /// As for [`Device::load`].
+    ///
     /// # Safety
     ///
     /// As for [`Device::load`]; the machine code must be that of the PTX.
@@ -69,6 +80,11 @@ impl Device {
     /// assert!(unsafe { device.load_with_block_dim(ptx, &metadata, [3, 3, 3]) }.is_err());
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Metadata`](crate::Error::Metadata) if the metadata has another number of threads; else as for
+    /// [`Device::load`].
     ///
     /// # Safety
     ///
@@ -115,6 +131,10 @@ impl Device {
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0]);
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Metadata`](crate::Error::Metadata) for text that is no metadata; else as for [`Device::load`].
     ///
     /// # Safety
     ///

@@ -29,7 +29,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Verifies the kernel; a wrong one is an error.
+    /// Verifies the kernel.
     ///
     /// ```
     /// use rtc_testing::{Bench, Case, Dtype, Rounds, Tensor, Tensors, Times, Tolerance};
@@ -46,6 +46,10 @@ impl Bench {
     /// assert!(bench.run(3)? > std::time::Duration::ZERO);
     /// # Ok::<(), rtc_testing::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Case`] for a wrong result; else as for [`verify`].
     pub fn new(
         kernel: &impl AsRef<Kernel>,
         case: Case,
@@ -62,11 +66,19 @@ impl Bench {
 
     /// The time of so many launches, one after the other on the same memory: what criterion's `iter_custom` asks for. On a GPU
     /// it is the GPU's own time, without that of copies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Case::run`].
     pub fn run(&self, times: u64) -> Result<Duration> {
         self.case.time(&self.kernel, &self.stream, times)
     }
 
     /// Times of single launches.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Case::run`].
     pub fn times(&self, rounds: Rounds) -> Result<Times> {
         if rounds.warmup > 0 {
             self.run(rounds.warmup)?;

@@ -43,6 +43,10 @@ impl Case {
 
     /// Gives a pointer parameter memory for results: filled with NaN, integers with their largest value, so that what is not
     /// written shows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if the tensor has more bytes than a process can have.
     pub fn output(mut self, param: &str, dtype: Dtype, shape: Vec<usize>) -> Result<Case> {
         let elements: usize = shape.iter().product();
         let bytes = dtype.bitsize().div_ceil(8);
@@ -82,6 +86,10 @@ impl Case {
     }
 
     /// Launches the kernel, and gives every tensor as it is afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LaunchFile`] if the grid or the arguments do not fit the kernel, [`Error::Runtime`] if the launch fails.
     pub fn run(&self, kernel: &impl AsRef<Kernel>) -> Result<Tensors> {
         Ok(self.launch_file()?.run(kernel, &self.tensors)?.outputs)
     }
@@ -127,6 +135,10 @@ impl Case {
 /// Where right results come from: a closure that computes them from the tensors before the launch, or a [`Golden`].
 pub trait Reference {
     /// The tensors of a case that are known after the launch. They may have another float type than the kernel's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Case`] if the reference knows no results for the case, for example because a file is missing.
     fn expected(&self, case: &Case) -> Result<Tensors>;
 }
 

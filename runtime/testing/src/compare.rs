@@ -94,7 +94,11 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Compares a tensor with its reference; an error if types or shapes differ.
+/// Compares a tensor with its reference.
+///
+/// # Errors
+///
+/// [`Error::Tensors`] if types or shapes differ, or the elements are no numbers.
 pub fn compare(name: &str, actual: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Result<Comparison> {
     if (actual.dtype, &actual.shape) != (expected.dtype, &expected.shape) {
         return Err(Error::Tensors(format!(
@@ -151,12 +155,16 @@ pub fn compare(name: &str, actual: &Tensor, expected: &Tensor, tolerance: Tolera
 }
 
 impl Tensor {
-    /// Its values as fp64, 64-bit integers rounded; an error if they are no numbers.
+    /// Its values as fp64, 64-bit integers rounded.
     ///
     /// ```
     /// assert_eq!(rtc_testing::Tensor::of(vec![2], &[1i32, -2])?.to_f64()?, [1.0, -2.0]);
     /// # Ok::<(), rtc_testing::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if its elements are no numbers of whole bytes.
     pub fn to_f64(&self) -> Result<Vec<f64>> {
         let format = Format::of(self.dtype)
             .ok_or_else(|| Error::Tensors(format!("{:?} values are no numbers of their own", self.dtype)))?;

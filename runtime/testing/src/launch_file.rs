@@ -118,6 +118,10 @@ pub struct Outcome {
 
 impl LaunchFile {
     /// Reads the text of a LAUNCH.json.
+    ///
+    /// # Errors
+    ///
+    /// The first field that is missing, unknown, or of another form.
     pub fn parse(text: &str) -> std::result::Result<LaunchFile, FieldError> {
         let json = json_fields::parse(text)?;
         let root = Field::root(&json);
@@ -147,6 +151,11 @@ impl LaunchFile {
     }
 
     /// Launches the kernel with these tensors on the kernel's device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LaunchFile`] with the field that does not fit the kernel or the tensors, [`Error::Runtime`] if the device
+    /// fails.
     pub fn run(&self, kernel: &impl AsRef<Kernel>, tensors: &Tensors) -> Result<Outcome> {
         let kernel = kernel.as_ref();
         let grid = self.grid(kernel.metadata())?;
@@ -165,6 +174,10 @@ impl LaunchFile {
     }
 
     /// Allocates the tensors and gives the arguments for a kernel with these parameters to `f`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LaunchFile::run`] but for the launch.
     pub fn with_args<R>(
         &self,
         device: &Device,
@@ -204,6 +217,10 @@ impl LaunchFile {
     }
 
     /// The sizes of the grid for a kernel with these constexprs.
+    ///
+    /// # Errors
+    ///
+    /// `grid[i]` if a size names something unknown, or is not in the range of that axis.
     pub fn grid(&self, metadata: &Metadata) -> std::result::Result<[u32; 3], FieldError> {
         let named = |name: &str| {
             let number = |value: &Value| value.as_i64().or_else(|| value.as_bool().map(i64::from));

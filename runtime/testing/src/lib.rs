@@ -15,6 +15,7 @@
 //! assert_eq!((result.wrong, result.worst_ulp), (0, 1));
 //! # Ok::<(), rtc_testing::Error>(())
 //! ```
+#![warn(clippy::missing_errors_doc)]
 
 mod bench;
 mod case;

@@ -119,6 +119,10 @@ impl fmt::Display for Precision {
 /// assert!(*mean_relative < ErrorLimits::of(Dtype::F32).expect("floats have one").threshold);
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
+///
+/// # Errors
+///
+/// [`Error::Case`] for a reference that lacks results or has NaN or other sizes; else as for [`Case::run`].
 pub fn precision(kernel: &impl AsRef<Kernel>, cases: &[Case], reference: &dyn Reference) -> Result<Precision> {
     let kernel = kernel.as_ref();
     let mut errors = Vec::new();

@@ -30,7 +30,11 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these bytes; an error if their number does not fit the shape.
+    /// A tensor of these bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if the number of bytes is not that of the shape.
     pub fn new(dtype: Dtype, shape: Vec<usize>, data: Vec<u8>) -> Result<Tensor> {
         let elements = shape.iter().try_fold(1usize, |a, b| a.checked_mul(*b));
         let bytes = elements.and_then(|n| n.checked_mul(dtype.bitsize())).map(|bits| bits.div_ceil(8));
@@ -43,7 +47,7 @@ impl Tensor {
         Ok(Tensor { dtype, shape, data })
     }
 
-    /// A tensor of these values; an error if their number does not fit the shape.
+    /// A tensor of these values.
     ///
     /// ```
     /// let x = rtc_testing::Tensor::of(vec![2, 2], &[1i32, 2, 3, 4])?;
@@ -51,13 +55,21 @@ impl Tensor {
     /// assert!(x.values::<f32>().is_err());
     /// # Ok::<(), rtc_testing::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if the number of values is not that of the shape, or safetensors files have no such type.
     pub fn of<T: Element>(shape: Vec<usize>, values: &[T]) -> Result<Tensor> {
         let dtype =
             dtype_of(T::DTYPE).ok_or_else(|| Error::Tensors(format!("there are no tensors of {}", T::DTYPE)))?;
         Tensor::new(dtype, shape, rtc_runtime::to_bytes(values).to_vec())
     }
 
-    /// Its values; an error if it has elements of another type.
+    /// Its values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if it has elements of another type.
     pub fn values<T: Element>(&self) -> Result<Vec<T>> {
         if dtype_of(T::DTYPE) != Some(self.dtype) {
             return Err(Error::Tensors(format!("a tensor of {:?} has no values of {}", self.dtype, T::DTYPE)));
@@ -96,6 +108,10 @@ pub struct Tensors {
 
 impl Tensors {
     /// Reads the bytes of a safetensors file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if they are no such file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Tensors> {
         let file = SafeTensors::deserialize(bytes).map_err(|e| Error::Tensors(explain(&e, bytes)))?;
         let mut entries: Vec<(usize, String, Tensor)> = file
@@ -112,6 +128,10 @@ impl Tensors {
     }
 
     /// The bytes of a safetensors file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tensors`] if the format cannot hold them.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let views = self.entries.iter().map(|(name, tensor)| {
             let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.data);

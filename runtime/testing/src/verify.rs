@@ -63,6 +63,12 @@ impl fmt::Display for Verification {
 /// result.assert();
 /// # Ok::<(), rtc_testing::Error>(())
 /// ```
+///
+/// # Errors
+///
+/// [`Error::Case`](crate::Error::Case) for a reference that lacks results or has NaN,
+/// [`Error::Tensors`](crate::Error::Tensors) for results of another type or shape;
+/// else as for [`Case::run`]. Wrong results are no error: [`Verification::is_right`].
 pub fn verify(
     kernel: &impl AsRef<Kernel>,
     cases: &[Case],

@@ -63,6 +63,10 @@ impl GridFn {
     }
 
     /// The sizes for a configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Grid`] for a name that has no value, and for a size that no grid has.
     pub fn sizes(&self, choice: &Choice, integers: &[(String, i64)]) -> Result<[u32; 3], Error> {
         let sizes = match &self.0 {
             Kind::Function(function) => return Ok(function(choice)),

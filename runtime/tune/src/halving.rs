@@ -38,6 +38,10 @@ pub trait Timer {
     type Error;
 
     /// Runs these configurations in this order; one may stand there several times. Gives milliseconds, or nothing for one that cannot run.
+    ///
+    /// # Errors
+    ///
+    /// A failure that ends the tuning.
     fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Self::Error>;
 
     /// The time since the tuning began.
@@ -151,6 +155,10 @@ const HOPELESS: f64 = 2.0;
 const CLOSE: f64 = 1.02;
 
 /// Times configurations, the first ones first, until one is left or all that are left were run often enough.
+///
+/// # Errors
+///
+/// The first of the timer.
 pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T) -> Result<Race, T::Error> {
     let mut race = Race { times: vec![Times::default(); count], winner: None, is_cut: false };
     let mut left: Vec<usize> = order.to_vec();

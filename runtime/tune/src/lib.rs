@@ -53,9 +53,11 @@
 //! | `finals.rs` | the last comparison: the fastest on one device, as launches get them |
 //! | `tuned.rs`, `store.rs` | results as a file and in the cache |
 //! | `report.rs`, `plot.rs` | what came out: a table, an SVG |
+#![warn(clippy::missing_errors_doc)]
 
 mod candidate;
 mod device_timer;
+mod devices;
 mod error;
 mod finals;
 mod grid;

@@ -1,10 +1,9 @@
 //! What a GPU has, as far as the cost model asks.
 
-use rtc_abi::{Multiprocessor, Target};
+use rtc_abi::{SmLimits, Target};
 
 /// An SM of Hopper, for architectures that are no target.
-const HOPPER: Multiprocessor =
-    Multiprocessor { threads: 2048, blocks: 32, shared_bytes: 228 << 10, reserved_bytes: 1024 };
+const HOPPER: SmLimits = SmLimits { threads: 2048, blocks: 32, shared_bytes: 228 << 10, reserved_bytes: 1024 };
 
 /// What a GPU has.
 ///
@@ -29,7 +28,7 @@ pub struct Machine {
     /// Bytes in a cycle that one SM gets from the L2 cache.
     pub cache_bytes: f64,
     /// The resources of an SM.
-    pub sm: Multiprocessor,
+    pub sm: SmLimits,
 }
 
 impl Machine {

@@ -6,7 +6,7 @@
 //! of one kernel in order; its times are no predictions.
 
 use crate::machine::Machine;
-use rtc_abi::Multiprocessor;
+use rtc_abi::SmLimits;
 use rtc_compiler::work::Work;
 
 /// What a kernel takes of an SM.
@@ -87,7 +87,7 @@ pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
 pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
     let threads = resources.threads.max(32);
     // A thread has 16 registers at least.
-    let registers = resources.registers.clamp(16, Multiprocessor::most_registers(threads));
+    let registers = resources.registers.clamp(16, SmLimits::most_registers(threads));
     machine.sm.occupancy(threads, registers, resources.shared).max(1)
 }
 
@@ -98,7 +98,7 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let blocks = blocks.max(1) as f64;
     let multiprocessors = f64::from(machine.multiprocessors);
     // Values that do not fit go through local memory.
-    let limit = f64::from(Multiprocessor::most_registers(resources.threads));
+    let limit = f64::from(SmLimits::most_registers(resources.threads));
     let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
     let spilled = 1.0 + 4.0 * excess;
 

@@ -165,6 +165,10 @@ impl Default for Tuned {
 
 impl Tuned {
     /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if the text has another form or version.
     pub fn parse(text: &str) -> Result<Tuned, Error> {
         let tuned: Tuned = serde_json::from_str(text).map_err(|error| Error::File(error.to_string()))?;
         if tuned.version != VERSION {

@@ -3,6 +3,7 @@
 
 use crate::candidate::{Candidate, Estimated, order};
 use crate::device_timer::DeviceTimer;
+use crate::devices::{alike, machine_of, name_of, replicas};
 use crate::finals::Finals;
 use crate::halving::{Plan, race};
 use crate::load::{Load, Loaded, Ready};
@@ -15,7 +16,7 @@ use rtc_abi::spec::ConstValue;
 use rtc_build::Assembler;
 use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Spec, Tuning};
-use rtc_runtime::{Arg, Device, internal::ArgumentCopies};
+use rtc_runtime::{Arg, Device};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -158,6 +159,10 @@ impl<'p> Tuner<'p> {
     }
 
     /// What the decorators say for these arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Compiler`] if there is no such kernel or target, or the decorators cannot be computed.
     pub fn decorators(&self, arch: &str) -> Result<Tuning, Error> {
         let kernel = self.program.kernel(self.spec.kernel.as_deref())?;
         Ok(self.program.tuning(&kernel.name, Some(&self.arguments), arch)?)
@@ -165,11 +170,20 @@ impl<'p> Tuner<'p> {
 
     /// The configurations in the order of the cost model, for the usual GPU of a target; nothing is compiled to the end and
     /// nothing runs.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::decorators`]; [`Error::Grid`] if the grid cannot be computed, [`Error::NothingRuns`] if no
+    /// configuration can be compiled.
     pub fn predict(&self, arch: &str) -> Result<TuningReport, Error> {
         self.predict_on(arch, &Machine::of_arch(arch))
     }
 
     /// The same for a given GPU.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::predict`].
     pub fn predict_on(&self, arch: &str, machine: &Machine) -> Result<TuningReport, Error> {
         let mut report = self.prepared(arch, machine)?;
         report.decide(order(&report.candidates).first().copied(), Decision::Model);
@@ -178,6 +192,10 @@ impl<'p> Tuner<'p> {
 
     /// The stored winner for this device; without one, or on a device without a clock of its own, what the cost model puts
     /// first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::predict`].
     pub fn choose(&self, device: &Device, arch: &str) -> Result<TuningReport, Error> {
         let started = Instant::now();
         let machine = machine_of(device, arch);
@@ -207,6 +225,12 @@ impl<'p> Tuner<'p> {
 
     /// Finds the fastest configuration on this device. The tensors among `args` are as before when it returns; `args` stand in
     /// the order of the kernel's run-time parameters; a tensor descriptor is one argument.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::choose`]; [`Error::Devices`] for devices that do not go together, [`Error::UnknownTensor`] for a
+    /// tensor of the decorators that is no argument, [`Error::NothingRuns`] if no configuration can run, and
+    /// [`Error::Launch`] or [`Error::Runtime`] if a device fails.
     pub fn tune(&self, device: &Device, args: &[Arg<'_>]) -> Result<TuningReport, Error> {
         self.tune_on(std::slice::from_ref(device), args)
     }
@@ -222,6 +246,10 @@ impl<'p> Tuner<'p> {
     /// println!("{} on {} GPUs", report, report.devices);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::tune`].
     pub fn tune_on(&self, devices: &[Device], args: &[Arg<'_>]) -> Result<TuningReport, Error> {
         let device = alike(devices)?;
         self.tune_chosen(devices, args, self.choose(device, &device.arch().to_string())?)
@@ -238,6 +266,10 @@ impl<'p> Tuner<'p> {
     /// }
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Tuner::tune`].
     pub fn tune_chosen(
         &self,
         devices: &[Device],
@@ -523,29 +555,6 @@ impl<'p> Tuner<'p> {
     }
 }
 
-/// The first device; an error where there is none, or one is of another model.
-fn alike(devices: &[Device]) -> Result<&Device, Error> {
-    let (first, others) =
-        devices.split_first().ok_or_else(|| Error::Devices("there is no device to tune on".into()))?;
-    for other in others {
-        if !Tuner::is_alike(first, other) {
-            let message = format!("{other} is another model than {first}, so that their times do not compare");
-            return Err(Error::Devices(message));
-        }
-    }
-    let twice = devices.iter().enumerate().find(|(i, device)| devices[..*i].iter().any(|d| d.is_same(device)));
-    match twice {
-        Some((_, device)) => Err(Error::Devices(format!("{device} is named twice"))),
-        None => Ok(first),
-    }
-}
-
-/// The arguments, which are of the first device, on each of the others.
-fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<ArgumentCopies>, Error> {
-    let copies = devices[1..].iter().map(|other| ArgumentCopies::new(&devices[0], args, other));
-    Ok(copies.collect::<Result<_, _>>()?)
-}
-
 /// A timer for each device, with its own tensors and what is loaded there.
 pub(crate) fn team<'t>(
     devices: &[Device],
@@ -561,15 +570,4 @@ pub(crate) fn team<'t>(
         .collect::<Result<_, _>>()?;
     let predicted = |candidate: &Candidate| candidate.prediction.as_ref().map_or(1.0, |p| p.milliseconds);
     Ok(Team { timers, costs: report.candidates.iter().map(predicted).collect() })
-}
-
-fn machine_of(device: &Device, arch: &str) -> Machine {
-    let machine = Machine::of_arch(arch);
-    if device.is_cuda() { machine.with_multiprocessors(device.multiprocessors()) } else { machine }
-}
-
-/// The name that results are kept under: that of the GPU, without its number.
-fn name_of(device: &Device) -> String {
-    let name = device.to_string();
-    name.split_once(" (").and_then(|(_, rest)| rest.strip_suffix(')')).map_or(name.clone(), str::to_owned)
 }

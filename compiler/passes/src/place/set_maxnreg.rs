@@ -10,7 +10,7 @@
 //! kernel @k(..) warps 2 ..   →   kernel @k(..) warps 2 maxnreg 255 ..
 //! ```
 
-use rtc_abi::Multiprocessor;
+use rtc_abi::SmLimits;
 use rtc_ir::{Kernel, Phase};
 
 use crate::work::{has_dot, registers};
@@ -20,7 +20,7 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "set-maxnreg", needs: Phase::Laid, leaves: Phase::Laid, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    let most = Multiprocessor::most_registers(kernel.options.num_warps * 32);
+    let most = SmLimits::most_registers(kernel.options.num_warps * 32);
     let is_bound = kernel.options.maxnreg.is_some() || kernel.registers_at_start().is_some();
     if !is_bound && has_dot(kernel) && registers(kernel) > most {
         kernel.options.maxnreg = Some(most);

@@ -9,6 +9,8 @@ from protocols import Interface
 
 import rtc
 import rtc.language as tl
+from rtc.backends.compiler import GPUTarget
+from rtc.compiler import ASTSource
 
 
 @rtc.jit
@@ -24,6 +26,12 @@ def spin(out, n, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
     for _ in range(ROUNDS):
         total = total * 0.5 + 1
     tl.store(out + i, total, mask=i < n)
+
+
+@rtc.jit
+def add_one_strided(x, stride, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i * stride, mask=i < n) + 1, mask=i < n)
 
 
 @rtc.jit
@@ -73,6 +81,29 @@ class Lifetime(unittest.TestCase):
             add_one[(N // 1024,)](producer, out, N, BLOCK=1024)
             np.testing.assert_array_equal(out, x + 1)
         self.assertIn("max_version", producer.asked[0])
+
+    def test_a_copy_lives_in_a_tuple(self):
+        x, out = np.arange(N, dtype=np.float32), np.zeros(8, np.float32)
+        add_pair[(1,)]((Copying(x), out), 8, BLOCK=8)
+        np.testing.assert_array_equal(out, x[:8] + 1)
+
+    def test_a_copy_lives_while_configurations_are_tried(self):
+        def bench(call, quantiles):
+            call()
+            return [1.0] * 3
+
+        configs = [rtc.Config({"BLOCK": block}) for block in (512, 1024)]
+        tuned = rtc.autotune(configs=configs, key=["n"], do_bench=bench)(add_one)
+        x, out = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+        tuned[lambda meta: (N // meta["BLOCK"],)](Copying(x), out, N)
+        np.testing.assert_array_equal(out, x + 1)
+
+    def test_a_copy_lives_while_a_compiled_kernel_runs(self):
+        kinds = {"x": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        compiled = rtc.compile(ASTSource(add_one, kinds, {"BLOCK": 1024}), target=GPUTarget("cpu", 0, 32))
+        x, out = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
+        compiled.run(N // 1024, 1, 1, 0, compiled.function, compiled.packed_metadata, None, None, None, Copying(x), out, N, 1024)
+        np.testing.assert_array_equal(out, x + 1)
 
     def test_the_results_in_a_copy_are_lost_and_nothing_else(self):
         out = np.zeros(1 << 20, np.float32)
@@ -151,6 +182,32 @@ class Results(unittest.TestCase):
         base = np.zeros(64, np.float32)
         add_one[(1,)](np.ones(1, np.float32), base[::-1], 1, BLOCK=1)
         self.assertEqual((base[-1], np.count_nonzero(base)), (2, 1))
+
+
+class Extent(unittest.TestCase):
+    """Arrays over buffers, whose memory is not `nbytes` from the first element on."""
+
+    def check(self, x, stride):
+        out = np.zeros(8, np.float32)
+        add_one_strided[(1,)](x, stride, out, 8, BLOCK=8)
+        np.testing.assert_array_equal(out, x[:8] + 1)
+
+    def test_gaps_between_elements(self):
+        x = np.ndarray((8,), np.float32, buffer=bytearray(8 * 256), strides=(256,))
+        x[:] = np.arange(8)
+        self.check(x, 64)
+
+    def test_reversed(self):
+        buffer = bytearray(32)
+        x = np.ndarray((8,), np.float32, buffer=buffer, offset=28, strides=(-4,))
+        x[:] = np.arange(8)
+        self.check(x, -1)
+        add_one_strided[(1,)](np.ones(8, np.float32), 1, x, 1, BLOCK=8)
+        np.testing.assert_array_equal(x, [2, *range(1, 8)])
+
+    def test_all_elements_in_one_place(self):
+        # 4 GB of elements in 4 bytes.
+        self.check(np.ndarray((1 << 30,), np.float32, buffer=bytearray(4), strides=(0,)), 0)
 
 
 class ReadOnly(unittest.TestCase):

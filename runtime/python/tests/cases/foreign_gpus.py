@@ -4,6 +4,8 @@ import ctypes
 import os
 import unittest
 
+import managed_tensor
+
 import rtc
 import rtc.language as tl
 
@@ -30,34 +32,9 @@ class Cuda:
         }
 
 
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device", ctypes.c_int * 2), ("ndim", ctypes.c_int), ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
-        ("offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
-    ]
-
-
-class Dlpack:
-    """An array by `__dlpack__`, which counts how often it is given back."""
-
+class Dlpack(managed_tensor.Dlpack):
     def __init__(self, gpu):
-        self.gpu, self.asked, self.freed = gpu, [], 0
-        self.shape = (ctypes.c_int64 * 1)(64)
-
-    def __dlpack_device__(self):
-        return 2, self.gpu
-
-    def __dlpack__(self, *, stream=None, **options):
-        def free(_):
-            self.freed += 1
-
-        self.asked.append(stream)
-        self.tensor = Tensor((self.gpu << 40) + 4096, (2, self.gpu), 1, 2, 32, 1, ctypes.addressof(self.shape))
-        self.tensor.deleter = Tensor._fields_[-1][1](free)
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+        super().__init__((gpu << 40) + 4096, (2, gpu))
 
 
 class Old(Dlpack):

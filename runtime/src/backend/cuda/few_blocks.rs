@@ -8,7 +8,7 @@
 use super::super::Backend;
 use super::occupancy::with_most;
 use super::{Context, Module, Stream};
-use rtc_abi::{Multiprocessor, REGISTERS_PER_THREAD};
+use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
 use std::sync::{Arc, OnceLock};
 
 /// Kernels that need fewer registers are not limited by a step of occupancy.
@@ -31,14 +31,14 @@ pub(super) struct FewBlocks {
 impl FewBlocks {
     /// The version to compile for a kernel that takes `taken` registers, where a step of occupancy limited these.
     pub(super) fn of(context: &Context, ptx: &str, symbol: &str, taken: u32, threads: u32) -> Option<FewBlocks> {
-        is_held_back(taken, threads).then(|| with_most(ptx, Multiprocessor::most_registers(threads))).flatten().map(
-            |ptx| FewBlocks {
+        is_held_back(taken, threads).then(|| with_most(ptx, SmLimits::most_registers(threads))).flatten().map(|ptx| {
+            FewBlocks {
                 source: Some((ptx, symbol.to_owned())),
                 threads,
-                most_blocks: at_once(context, Multiprocessor::most_registers(threads), threads),
+                most_blocks: at_once(context, SmLimits::most_registers(threads), threads),
                 module: OnceLock::new(),
-            },
-        )
+            }
+        })
     }
 
     /// A version that is compiled already.
@@ -82,14 +82,14 @@ impl FewBlocks {
 
 /// Whether the next step of occupancy may have limited the registers of a kernel.
 fn is_held_back(taken: u32, threads: u32) -> bool {
-    let step = Multiprocessor::registers_for(Multiprocessor::blocks_by_registers(taken, threads).max(1), threads)
+    let step = SmLimits::registers_for(SmLimits::blocks_by_registers(taken, threads).max(1), threads)
         .min(REGISTERS_PER_THREAD);
-    taken >= LEAST_REGISTERS && taken + NEAR > step && taken + NEAR < Multiprocessor::most_registers(threads)
+    taken >= LEAST_REGISTERS && taken + NEAR > step && taken + NEAR < SmLimits::most_registers(threads)
 }
 
 /// The blocks that are resident on all SMs, as far as registers limit them.
 fn at_once(context: &Context, registers: u32, threads: u32) -> u64 {
-    u64::from(context.multiprocessors()) * u64::from(Multiprocessor::blocks_by_registers(registers, threads))
+    u64::from(context.multiprocessors()) * u64::from(SmLimits::blocks_by_registers(registers, threads))
 }
 
 #[cfg(test)]
@@ -107,6 +107,6 @@ mod tests {
 
     #[test]
     fn a_thread_has_up_to_255_registers() {
-        assert_eq!([128, 256, 512, 1024].map(Multiprocessor::most_registers), [255, 255, 128, 64]);
+        assert_eq!([128, 256, 512, 1024].map(SmLimits::most_registers), [255, 255, 128, 64]);
     }
 }

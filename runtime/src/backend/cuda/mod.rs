@@ -20,7 +20,7 @@ mod tensor_map;
 
 use module::Module;
 use pinned::Pinned;
-use rtc_abi::Multiprocessor;
+use rtc_abi::SmLimits;
 pub(crate) use stream::Stream;
 
 use super::{Backend, BackendStream, Code, DeviceKind, Form, Image, MAP_BYTES, MapError, PinnedMemory, Place};
@@ -42,10 +42,12 @@ pub(crate) struct Context {
     /// Whether launches may overlap, also in graphs.
     overlaps: bool,
     driver_version: (u32, u32),
+    /// Whether the driver has a pool of memory for it.
+    has_pool: bool,
     shared_limit: u32,
     multiprocessors: u32,
     /// What one of them holds.
-    multiprocessor: Multiprocessor,
+    multiprocessor: SmLimits,
     /// That of the default stream.
     scratch: scratch::Scratch,
     /// Streams besides the default one that were made here and live.
@@ -74,8 +76,9 @@ impl Context {
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let has_pool = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
         let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let multiprocessor = Multiprocessor {
+        let multiprocessor = SmLimits {
             threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)? as u32,
             blocks: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)? as u32,
             shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as u32,
@@ -95,6 +98,7 @@ impl Context {
             capability,
             overlaps,
             driver_version: parts(driver),
+            has_pool,
             shared_limit,
             multiprocessors,
             multiprocessor,
@@ -115,7 +119,7 @@ impl Context {
     }
 
     /// What an SM holds.
-    fn multiprocessor(&self) -> Multiprocessor {
+    fn multiprocessor(&self) -> SmLimits {
         self.multiprocessor
     }
 
@@ -180,14 +184,8 @@ impl Backend for Context {
     fn alloc(&self, bytes: usize, _name: &str) -> Result<u64> {
         self.bind()?;
         // SAFETY: a plain allocation; the caller frees it with `free`.
-        match check("cuMemAlloc", unsafe { result::malloc_sync(bytes.max(1)) }) {
-            Err(Error::Cuda { call, code, name, text, detail }) => {
-                let free = result::mem_get_info().map(|(free, _)| free).unwrap_or(0);
-                let detail = format!("; needed {bytes} bytes, available {free}{detail}");
-                Err(Error::Cuda { call, code, name, text, detail })
-            }
-            other => other,
-        }
+        let address = check("cuMemAlloc", unsafe { result::malloc_sync(bytes.max(1)) });
+        address.map_err(|error| without_memory(error, bytes))
     }
 
     fn free(&self, address: u64) {
@@ -247,6 +245,18 @@ impl Backend for Context {
     fn synchronize(&self) -> Result<()> {
         self.bind()?;
         check("cuCtxSynchronize", result::ctx::synchronize())
+    }
+
+    fn set_pool_release_threshold(&self, bytes: u64) -> Result<()> {
+        if !self.has_pool {
+            return Ok(());
+        }
+        // SAFETY: the device is one of the driver.
+        let pool = check("cuDeviceGetMemPool", unsafe { result::device::get_mem_pool(self.device) })?;
+        let (attribute, mut bytes) = (sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes);
+        // SAFETY: the pool is live, and the attribute is a `cuuint64_t`, which the driver reads.
+        let status = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut bytes).cast()) };
+        check("cuMemPoolSetAttribute", status.result())
     }
 
     fn pinned(self: Arc<Self>, bytes: usize) -> Result<Box<dyn PinnedMemory>> {
@@ -382,6 +392,15 @@ fn failed(call: &'static str, error: result::DriverError) -> Error {
     let code = error.0 as c_uint;
     let detail = remedy(code).map_or_else(String::new, |remedy| format!("; {remedy}"));
     Error::Cuda { call, code, name: text(error.error_name()), text: text(error.error_string()), detail }
+}
+
+/// The error of an allocation, with the bytes that it needed and those that are free.
+#[cold]
+fn without_memory(error: Error, bytes: usize) -> Error {
+    let Error::Cuda { call, code, name, text, detail } = error else { return error };
+    let free = result::mem_get_info().map(|(free, _)| free).unwrap_or(0);
+    let detail = format!("; needed {bytes} bytes, available {free}{detail}");
+    Error::Cuda { call, code, name, text, detail }
 }
 
 /// What helps against an error of the driver that has one usual cause.

@@ -5,7 +5,7 @@
 use super::few_blocks::FewBlocks;
 use super::{Context, Module};
 use crate::Result;
-use rtc_abi::Multiprocessor;
+use rtc_abi::SmLimits;
 use std::sync::Arc;
 
 /// Compiling longer text twice takes longer than it is worth.
@@ -62,14 +62,14 @@ pub(super) fn with_most(ptx: &str, registers: u32) -> Option<String> {
 
 /// Numbers of registers less than `taken` with which more blocks fit, up to `most`, the most blocks first.
 fn fewer(taken: u32, threads: u32, most: u32) -> Vec<u32> {
-    let (now, warps) = (Multiprocessor::blocks_by_registers(taken, threads), threads.div_ceil(32));
+    let (now, warps) = (SmLimits::blocks_by_registers(taken, threads), threads.div_ceil(32));
     let is_worth = |count: &u32| {
-        let left = Multiprocessor::registers_for(*count, threads);
+        let left = SmLimits::registers_for(*count, threads);
         let few = now * warps < FEW_WARPS && count * warps <= ENOUGH_WARPS && left * 2 >= taken;
         left < taken && now * warps < MOST_WARPS && (few || left * 6 >= taken * 5)
     };
     let mut counts: Vec<u32> =
-        (now + 1..=most).rev().filter(is_worth).map(|count| Multiprocessor::registers_for(count, threads)).collect();
+        (now + 1..=most).rev().filter(is_worth).map(|count| SmLimits::registers_for(count, threads)).collect();
     counts.dedup();
     counts
 }

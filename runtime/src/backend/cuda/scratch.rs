@@ -51,13 +51,17 @@ impl Stream {
 }
 
 impl Context {
-    /// Gives the memory of the default stream back, after all work.
+    /// Gives the memory of the default stream back, after its work.
     pub(super) fn drop_scratch(&mut self) {
         if let Some(held) = self.scratch.take()
             && self.bind().is_ok()
         {
-            // SAFETY: the address comes from `alloc_async`, and no launch is possible any more.
-            let _ = unsafe { result::free_sync(held.address) };
+            // SAFETY: the address comes from `alloc_async` on the default stream, and no launch is possible any more. Where there
+            // is a pool, `cuMemFree` would not wait for those that were given.
+            let _ = match self.has_pool {
+                true => unsafe { result::free_async(held.address, std::ptr::null_mut()) },
+                false => unsafe { result::free_sync(held.address) },
+            };
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Streams, events, asynchronous copies and graphs.
 #![allow(unsafe_code)]
 
-use super::super::{BackendEvent, BackendGraph, BackendStream, PinnedMemory, downcast};
+use super::super::{Backend, BackendEvent, BackendGraph, BackendStream, PinnedMemory, downcast};
 use super::pinned::Pinned;
 use super::scratch::Scratch;
-use super::{Context, check};
+use super::{Context, check, without_memory};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
 use std::any::Any;
@@ -22,7 +22,7 @@ pub(crate) struct Stream {
     /// Whether it counts among the streams of the context, which events put in order.
     counted: bool,
     /// What the handle belongs to, where that is another library.
-    _owner: Option<Arc<dyn Any + Send + Sync>>,
+    owner: Option<Arc<dyn Any + Send + Sync>>,
     /// Of the default stream, of which there are several values, the context has it.
     pub(super) scratch: Option<Scratch>,
 }
@@ -40,7 +40,7 @@ impl Stream {
             raw: std::ptr::null_mut(),
             owned: false,
             counted: false,
-            _owner: None,
+            owner: None,
             scratch: None,
         }
     }
@@ -52,7 +52,7 @@ impl Stream {
             raw: std::ptr::with_exposed_provenance_mut(raw as usize),
             owned: false,
             counted: false,
-            _owner: None,
+            owner: None,
             scratch: (raw != 0).then(Scratch::default),
         }
     }
@@ -62,7 +62,7 @@ impl Stream {
     pub(crate) fn of_cudarc(context: &Arc<Context>, theirs: Arc<cudarc::driver::CudaStream>) -> Stream {
         let raw = theirs.cu_stream();
         let scratch = (!raw.is_null()).then(Scratch::default);
-        Stream { context: context.clone(), raw, owned: false, counted: false, _owner: Some(theirs), scratch }
+        Stream { context: context.clone(), raw, owned: false, counted: false, owner: Some(theirs), scratch }
     }
 
     /// A stream of its own; it still waits for copies on the default stream. Of the priorities, 0 is the least and others are
@@ -75,7 +75,7 @@ impl Stream {
         let kind = result::stream::StreamKind::Default;
         let raw = check("cuStreamCreateWithPriority", result::stream::create_with_priority(kind, priority))?;
         let (context, scratch) = (context.clone(), Some(Scratch::default()));
-        let stream = Stream { context, raw, owned: true, counted: true, _owner: None, scratch };
+        let stream = Stream { context, raw, owned: true, counted: true, owner: None, scratch };
         if stream.context.streams.fetch_add(1, Ordering::Relaxed) == 1 {
             // No events were recorded for the work of the first. The default stream waits for it, and this one for that.
             let work = Event::with_flags(
@@ -95,17 +95,25 @@ impl Stream {
         answer != sys::CUresult::CUDA_SUCCESS || status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
     }
 
-    /// Memory that lives on the stream until `free_async`.
+    /// Memory that lives on the stream until `free_async`; of a device without a pool, on all streams.
     pub(super) fn alloc_async(&self, bytes: usize) -> Result<u64> {
+        if !self.context.has_pool {
+            return self.context.alloc(bytes, "");
+        }
         self.context.bind()?;
-        // SAFETY: freed by `free_async` on the same stream.
-        check("cuMemAllocAsync", unsafe { result::malloc_async(self.raw, bytes) })
+        // SAFETY: freed by `free_async`.
+        let address = check("cuMemAllocAsync", unsafe { result::malloc_async(self.raw, bytes.max(1)) });
+        address.map_err(|error| without_memory(error, bytes))
     }
 
-    /// Frees memory of `alloc_async` once the stream gets there.
+    /// Frees memory of `alloc_async` once the stream gets there; of a device without a pool, after all work.
     pub(super) fn free_async(&self, address: u64) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the address comes from `alloc_async` on this stream.
+        if !self.context.has_pool {
+            // SAFETY: the address comes from `alloc`.
+            return check("cuMemFree", unsafe { result::free_sync(address) });
+        }
+        // SAFETY: the address comes from `alloc_async`, and this stream has waited for the work of others on it.
         check("cuMemFreeAsync", unsafe { result::free_async(address, self.raw) })
     }
 
@@ -115,7 +123,7 @@ impl Stream {
         // One that the default stream does not wait for: otherwise copies of other threads would end the recording.
         let kind = result::stream::StreamKind::NonBlocking;
         let raw = check("cuStreamCreate", result::stream::create(kind))?;
-        let stream = Stream { context: context.clone(), raw, owned: true, counted: false, _owner: None, scratch: None };
+        let stream = Stream { context: context.clone(), raw, owned: true, counted: false, owner: None, scratch: None };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live and not the default one.
         check("cuStreamBeginCapture", unsafe { result::stream::begin_capture(stream.raw, mode) })?;
@@ -136,6 +144,23 @@ impl BackendStream for Stream {
 
     fn mark(&self) -> Result<Box<dyn BackendEvent>> {
         Ok(Box::new(Event::with_flags(self, sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING)?))
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
+        if self.context.has_pool && self.keeps_handle() { self.alloc_async(bytes).map(Some) } else { Ok(None) }
+    }
+
+    fn free(&self, address: u64) {
+        // An error here was caused by earlier work and is reported by the next call that can report it.
+        let _ = self.free_async(address);
+    }
+
+    fn is_foreign(&self) -> bool {
+        !self.owned && !self.raw.is_null()
+    }
+
+    fn keeps_handle(&self) -> bool {
+        !self.is_foreign() || self.owner.is_some()
     }
 
     fn is_counted(&self) -> bool {
@@ -214,8 +239,9 @@ impl BackendStream for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.counted {
-            self.context.streams.fetch_sub(1, Ordering::Relaxed);
+        if self.counted && self.context.streams.fetch_sub(1, Ordering::Relaxed) == 2 {
+            // The stream that is left waits for no events from now on, so it waits for this work here.
+            let _ = self.mark().and_then(|work| Stream::default_of(&self.context).wait(&*work));
         }
         self.drop_scratch();
         if self.owned && self.context.bind().is_ok() {

@@ -20,7 +20,7 @@
 //! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
 //! (`defer_stores.rs`).
 
-use rtc_abi::{Multiprocessor, ResultStores};
+use rtc_abi::{ResultStores, SmLimits};
 use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
 
 use super::candidate::Candidate;
@@ -135,7 +135,7 @@ impl Candidate {
         let warps = kernel.options.num_warps;
         let all = warps + TAKEN_WARPS;
         let producer = if self.has_work_between(kernel) { FEW_REGISTERS } else { PRODUCER_REGISTERS };
-        let start = Multiprocessor::registers_for(blocks, all * 32).min(MOST_AT_START);
+        let start = SmLimits::registers_for(blocks, all * 32).min(MOST_AT_START);
         let own = (start * all).checked_sub(producer * TAKEN_WARPS)? / warps / 8 * 8;
         let mmas: Vec<Vec<Op>> = self.loops.iter().map(|of| of.mmas(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.

@@ -11,7 +11,7 @@
 //! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
-use rtc_abi::{Multiprocessor, REGISTERS_PER_THREAD};
+use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
 
 use super::expand_loop::{self, mma_in_flight};
@@ -122,7 +122,7 @@ fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32)
     let threads = 32 * kernel.group_of(op).warps;
     let accs = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
     let each = (accs + OTHER_REGISTERS).max(registers).min(REGISTERS_PER_THREAD);
-    let by_registers = u64::from(Multiprocessor::blocks_by_registers(each, threads));
+    let by_registers = u64::from(SmLimits::blocks_by_registers(each, threads));
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)

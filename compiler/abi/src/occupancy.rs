@@ -3,15 +3,15 @@
 /// The resources of an SM, and its limits on blocks and threads.
 ///
 /// ```
-/// use rtc_abi::{Multiprocessor, Target};
+/// use rtc_abi::{SmLimits, Target};
 /// let sm = Target::named("sm_90a").unwrap().sm;
 /// // Four warps with 168 registers per thread and 64 KiB of shared memory.
 /// assert_eq!(sm.occupancy(128, 168, 64 << 10), 3);
-/// assert_eq!((Multiprocessor::blocks_by_registers(168, 128), sm.blocks_beside_registers(128, 64 << 10)), (3, 3));
-/// assert_eq!((Multiprocessor::registers_for(3, 128), Multiprocessor::most_registers(512)), (168, 128));
+/// assert_eq!((SmLimits::blocks_by_registers(168, 128), sm.blocks_beside_registers(128, 64 << 10)), (3, 3));
+/// assert_eq!((SmLimits::registers_for(3, 128), SmLimits::most_registers(512)), (168, 128));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Multiprocessor {
+pub struct SmLimits {
     /// Threads at a time.
     pub threads: u32,
     /// Blocks at a time.
@@ -33,11 +33,11 @@ const PARTS: u32 = 4;
 
 const WARP: u32 = 32;
 
-impl Multiprocessor {
+impl SmLimits {
     /// How many blocks run on the SM at a time: blocks of `threads` threads with `registers` registers each and
     /// `shared_bytes` of shared memory. 0 if not even one fits.
     pub fn occupancy(self, threads: u32, registers: u32, shared_bytes: u32) -> u32 {
-        Multiprocessor::blocks_by_registers(registers, threads).min(self.blocks_beside_registers(threads, shared_bytes))
+        SmLimits::blocks_by_registers(registers, threads).min(self.blocks_beside_registers(threads, shared_bytes))
     }
 
     /// How many blocks of `threads` threads fit by their registers.
@@ -61,7 +61,7 @@ impl Multiprocessor {
 
     /// The most registers that a thread of such a block can have.
     pub fn most_registers(threads: u32) -> u32 {
-        Multiprocessor::registers_for(1, threads).min(REGISTERS_PER_THREAD)
+        SmLimits::registers_for(1, threads).min(REGISTERS_PER_THREAD)
     }
 
     /// The most shared memory of each block if `blocks` run at a time, in bytes.
@@ -74,18 +74,17 @@ impl Multiprocessor {
 mod tests {
     use super::*;
 
-    const H100: Multiprocessor =
-        Multiprocessor { threads: 2048, blocks: 32, shared_bytes: 233_472, reserved_bytes: 1024 };
+    const H100: SmLimits = SmLimits { threads: 2048, blocks: 32, shared_bytes: 233_472, reserved_bytes: 1024 };
 
     #[test]
     fn blocks_follow_from_registers() {
-        assert_eq!(Multiprocessor::blocks_by_registers(128, 128), 4);
-        assert_eq!(Multiprocessor::blocks_by_registers(129, 128), 3);
-        assert_eq!(Multiprocessor::blocks_by_registers(255, 128), 2);
-        assert_eq!(Multiprocessor::blocks_by_registers(255, 256), 1);
+        assert_eq!(SmLimits::blocks_by_registers(128, 128), 4);
+        assert_eq!(SmLimits::blocks_by_registers(129, 128), 3);
+        assert_eq!(SmLimits::blocks_by_registers(255, 128), 2);
+        assert_eq!(SmLimits::blocks_by_registers(255, 256), 1);
         for (count, threads) in [(1, 128), (3, 128), (4, 128), (2, 256), (7, 64), (16, 32)] {
-            let most = Multiprocessor::registers_for(count, threads);
-            let [fit, more] = [most, most + 1].map(|registers| Multiprocessor::blocks_by_registers(registers, threads));
+            let most = SmLimits::registers_for(count, threads);
+            let [fit, more] = [most, most + 1].map(|registers| SmLimits::blocks_by_registers(registers, threads));
             assert!(fit >= count && more < count, "{count} {threads}: {most}");
         }
     }
