@@ -245,8 +245,7 @@ impl<'k> BoxAnalysis<'k> {
         let pointer = self.kernel.operand(op, 0);
         let base = address.pointer;
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
-        let elem =
-            self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotMatrix)?;
+        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotMatrix)?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err(Refusal::NotMatrix);
         }

@@ -113,8 +113,7 @@ pub fn decisions(
         return Ok(spans(source).into_iter().map(decide).collect());
     };
     let is_whole = source.phase == Phase::Tile;
-    let may_be =
-        is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && !is_specialized(scheduled);
+    let may_be = is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && !is_specialized(scheduled);
     let together = if may_be { Some(together(laid, cx)?) } else { None };
     let plain = Plain { cx, asked };
     let decide = |span: Span| {

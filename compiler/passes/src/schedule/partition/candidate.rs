@@ -84,11 +84,7 @@ impl Candidate {
     }
 
     /// The candidate with these loops, whose groups are still to be found.
-    fn in_staged(
-        kernel: &Kernel,
-        loops: Vec<ProducerLoop>,
-        written: HashSet<Memory>,
-    ) -> Result<Candidate, Refusal> {
+    fn in_staged(kernel: &Kernel, loops: Vec<ProducerLoop>, written: HashSet<Memory>) -> Result<Candidate, Refusal> {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
         let mut known = BoxAnalysis::new(kernel, &ranges);

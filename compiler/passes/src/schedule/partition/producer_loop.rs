@@ -6,8 +6,8 @@ use rtc_ir::{Kernel, Op, OpKind, Value};
 
 use super::config;
 use super::row_vectors;
-use crate::access::box_analysis::BoxAccess;
 use crate::PassError;
+use crate::access::box_analysis::BoxAccess;
 use crate::access::refusal::Refusal;
 use crate::pass::missing;
 

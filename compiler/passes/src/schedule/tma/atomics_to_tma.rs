@@ -116,7 +116,9 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
     let mut known = BoxAnalysis::new(kernel, &ranges);
     let all = rtc_ir::walk(kernel).into_iter();
     let messages = all.filter_map(|op| match *kernel.kind(op) {
-        OpKind::CopyDescReduce { .. } => Some((op, "a TMA reduction combines the tile with the tensor".to_owned(), None)),
+        OpKind::CopyDescReduce { .. } => {
+            Some((op, "a TMA reduction combines the tile with the tensor".to_owned(), None))
+        }
         OpKind::AtomicRmw { sem: MemSemantic::Relaxed, .. } if cx.target.has(Feature::Tma) => {
             kernel.value_type(kernel.operand(op, 1)).shape()?;
             // Only partitions have maps that the kernel makes.
