@@ -138,7 +138,7 @@ impl<'k> BoxAnalysis<'k> {
             return if descriptors::fills_so(kernel, descriptor, fill, is_float) {
                 Ok(access)
             } else {
-                Err(Refusal::DescriptorFill)
+                Err(Refusal::BaseNotArgument)
             };
         }
         let elem = elem.map_or(0, |elem| elem.bits());
@@ -245,8 +245,7 @@ impl<'k> BoxAnalysis<'k> {
         let pointer = self.kernel.operand(op, 0);
         let base = address.pointer;
         let param = self.kernel.params.iter().find(|param| param.value == base && param.hidden.is_none());
-        let elem =
-            self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotPointers)?;
+        let elem = self.kernel.value_type(pointer).elem().and_then(|elem| elem.pointee()).ok_or(Refusal::NotMatrix)?;
         if elem == Scalar::I1 || address.axes.len() != 2 {
             return Err(Refusal::NotMatrix);
         }
@@ -264,7 +263,10 @@ impl<'k> BoxAnalysis<'k> {
             (None, Some(param)) if i128::from(param.divisible_by) % ALIGN != 0 => {
                 return Err(Refusal::ArgumentUnpromised);
             }
-            (None, Some(_)) => self.outer(&address.rest)?,
+            (None, Some(_)) => {
+                let (start, outer) = self.outer(&address.rest)?;
+                descriptors::with_constants(self.kernel, base, start, outer)
+            }
         };
         let mut outer = self.bounded(outer, mask)?;
         let inner = inner.ok_or(Refusal::NoUnitStride)?;
@@ -272,6 +274,9 @@ impl<'k> BoxAnalysis<'k> {
         let row = lone.as_ref().map_or(&address.axes[1 - inner].stride, |row| &row.stride);
         if !self.is_known(row, made) || row.value() == Some(0) {
             return Err(if self.is_found_out(row) { NO_PROMISE } else { Refusal::StrideUnknown });
+        }
+        if row.terms().iter().all(|term| term.factor < 0) {
+            return Err(Refusal::StrideNegative);
         }
         let strides = outer.iter().map(|outer| &outer.stride);
         let starts = Some(&start).filter(|_| made.is_none());
@@ -287,8 +292,7 @@ impl<'k> BoxAnalysis<'k> {
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
             let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
-                let found_out = made.is_none() && sizes.iter().any(|size| self.is_found_out(size));
-                return Err(if found_out { NO_PROMISE } else { Refusal::SizeUnknown });
+                return Err(Refusal::SizeUnknown);
             }
             axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
         }
@@ -331,7 +335,7 @@ impl<'k> BoxAnalysis<'k> {
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
     /// the access has a single index: `batch * stride` is index `batch` of one.
     fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Refusal> {
-        let give_up = Refusal::BaseForm;
+        let give_up = Refusal::IndexRange;
         let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
         for term in rest.terms() {
             let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
@@ -365,7 +369,10 @@ impl<'k> BoxAnalysis<'k> {
             from_zero.push(self.coordinate(index)?.low >= 0);
         }
         for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
-            let at = outer.iter().position(|outer| outer.index == bound.offset);
+            // Each dimension has a size of its own, where several have the same index.
+            let fits = |outer: &Outer| outer.index == bound.offset;
+            let is_open = |outer: &Outer| fits(outer) && outer.sizes.is_empty();
+            let at = outer.iter().position(is_open).or_else(|| outer.iter().position(fits));
             let at = at.ok_or(Refusal::MaskForm)?;
             match bound.side {
                 _ if bound.wraps == Wraps::Possible => return Err(Refusal::MaskOverflow),

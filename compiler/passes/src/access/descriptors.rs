@@ -74,15 +74,29 @@ pub(crate) fn of_argument(
         && outer.modulus.is_none()
         && inner.modulus.is_none();
     if !whole {
-        return Err(Refusal::OtherTensor);
-    }
-    // Hidden parameters come last.
-    if kernel.params.iter().any(|param| param.hidden.is_some()) {
-        return Err(Refusal::Specialized);
+        return Err(Refusal::BaseNotArgument);
     }
     let sizes: Vec<u32> = access.outer.iter().map(|_| 1).chain(block.iter().copied()).collect();
-    let block = Shape::new(&sizes).ok_or(Refusal::BlockRank)?;
+    let block = Shape::new(&sizes).ok_or(Refusal::Rank)?;
     Ok(Some(Descriptor { name: name.to_owned(), block }))
+}
+
+/// The start and the single indices of an access, where those in leading dimensions of a descriptor are constants: they
+/// are part of the start otherwise, or absent.
+pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: Vec<Outer>) -> (Poly, Vec<Outer>) {
+    let param = kernel.params.iter().find(|param| param.value == base);
+    let Some((name, rank)) = param.and_then(|param| descriptor_of(kernel, &param.name)) else { return (start, outer) };
+    let (mut start, mut outer) = (start, outer);
+    for axis in 0..rank - 2 {
+        let Some(stride) = parameter(kernel, &format!("{name}.strides.{axis}")).map(Symbol::Scalar) else { continue };
+        let Some((index, rest)) = start.split(stride).filter(|(index, _)| index.value().is_some()) else { continue };
+        let stride = Poly::symbol(stride);
+        if outer.iter().all(|outer| outer.stride != stride) {
+            outer.push(Outer { index, stride, sizes: Vec::new() });
+            start = rest;
+        }
+    }
+    (start, outer)
 }
 
 /// Which of these dimensions is that of the rows of the matrix, where `base` is the address of a descriptor.

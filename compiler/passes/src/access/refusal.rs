@@ -41,17 +41,14 @@ macro_rules! refusals {
 refusals! {
     // Loops and options.
     NoWgmma "no-wgmma" "no loop has a `wgmma` dot"
-        "use tiles of at least 64 rows and 32 bytes of K, operands of at most half of shared memory, and a multiple of 4 warps";
+        "use tiles of at least 64 rows and 32 bytes of K, operands of at most half of shared memory, and a multiple of 4 warps, \
+         in a `for` loop without loops in it";
     NoCopies "no-copies" "no loop copies operands of a dot to shared memory"
         "load the operands of the dot in the loop, with `num_stages` of at least 2";
-    Specialized "specialized-already" "the kernel is warp-specialized already"
-        "remove the partitions that the kernel was written with";
     AssemblyInCluster "assembly-in-cluster" "inline assembly in a kernel with `num_ctas` > 1"
         "set `num_ctas` to 1: the assembly may use the blocks of the cluster";
-    Options "warps-or-maxnreg" "`maxnreg` is set, or `num_warps` is less than 4"
-        "remove `maxnreg`, and use a multiple of 4 warps";
-    Nesting "loop-nesting" "the loop is nested in an operation other than a loop or branch"
-        "move the loop out of the combine function";
+    Maxnreg "maxnreg-set" "`maxnreg` is set"
+        "remove `maxnreg`: the partitions have registers of their own";
     LoopsNested "loops-nested" "one of several loops is nested in another loop or in a branch"
         "let all loops with dots follow each other at the same level, or keep only one";
     LoopsWithMaps "loops-with-maps" "there are several loops, and their tensor maps are made in the kernel"
@@ -68,24 +65,16 @@ refusals! {
         "write results to another argument than those that the loop loads from";
     // Dots and copies.
     ComputedOperand "computed-operand" "an operand of a dot is computed, not loaded"
-        "load the right operand of each dot; only the left one may be computed";
-    IdleCopy "idle-copy" "a copy feeds no dot"
-        "use every loaded operand in a dot of the loop";
+        "load both operands; only a left one may be computed from another dot, and a right one be cast after the load";
     SamePointers "same-pointers" "two loads use the same pointers"
         "load the tile once and use the value twice";
-    NotBox "copy-not-box" "a copy is not a box of a tensor"
-        "load whole rectangles: offsets that are a start plus `tl.arange` along each dimension";
-    NoBuffer "no-buffer" "a copy has no shared-memory buffer of its own"
-        "load each operand of the dot by a load of its own";
     BufferLayout "buffer-layout" "an operand's shared-memory layout is not one that TMA writes"
-        "make the inner dimension of the tile a multiple of 16 bytes and at least 8 elements";
+        "make the contiguous dimension of the tile at least 32 bytes";
     WrapsStored "wraps-stored" "rows taken modulo a size are not masked off when results are stored"
         "mask the store by the same size: `mask=rows < size`";
     // Tiles and addresses.
     NotMatrix "not-matrix" "the tile is not a 2-D numeric tile"
         "use a tile of two dimensions of numbers";
-    NotPointers "not-pointers" "no pointers"
-        "load through pointers or descriptors";
     NotAffine "not-affine" "addresses are not affine in the tile's indices"
         "compute offsets as sums of an index times a stride; no indirect indices, no bit operations";
     ColumnMajorStore "column-major-store" "the stored tile is column-major, or its rows are taken modulo a size"
@@ -93,19 +82,17 @@ refusals! {
     LoopVariantBase "base-in-loop" "the base pointer is loop-variant"
         "compute the base pointer before the loop, and only the offsets in it";
     BaseNotArgument "base-not-argument" "the base pointer is not a kernel argument"
-        "use the argument itself as the base, and offsets from it";
+        "use an argument as the base or, in a loop with a dot, promise that a loaded pointer is aligned: `tl.multiple_of(pointer, 16)`";
     BaseUnpromised "base-unpromised" "the base pointer is not promised to be a multiple of 16 bytes"
         "promise it: `tl.multiple_of(pointer, 16)`";
     ArgumentUnpromised "argument-unpromised" "a pointer argument is not promised to be a multiple of 16 bytes"
         "promise it in the signature: `*fp16:16`";
-    BaseForm "base-form" "the base offset is not a polynomial of arguments and indices"
-        "compute the base from arguments, program indices and loop indices by sums and products";
     StrideUnpromised "stride-unpromised" "a stride is not promised to be a multiple of 16 bytes"
         "promise it in the signature, `i32:16`, or by `tl.multiple_of`";
     NoUnitStride "no-unit-stride" "no dimension has a stride of 1"
         "let one dimension be contiguous, and say so: leave its stride out, or pass 1 as a `tl.constexpr`";
-    StrideUnknown "stride-unknown" "a stride is not computed from kernel arguments alone"
-        "compute strides from arguments before the loop";
+    StrideUnknown "stride-unknown" "a stride is 0, or not computed from kernel arguments alone"
+        "compute strides from arguments, by sums and products";
     StrideNegative "stride-negative" "a stride is negative"
         "use nonnegative strides";
     SizeUnknown "size-unknown" "a size is not computed from kernel arguments alone"
@@ -122,10 +109,6 @@ refusals! {
         "use indices below 2^31 that are sums of products";
     Rank "tensor-rank" "a tensor has more than 5 dimensions"
         "combine dimensions, or move the outer ones into the base pointer";
-    BlockRank "block-rank" "a tensor has too many dimensions"
-        "combine dimensions of the descriptor";
-    OtherTensor "other-tensor" "an access is to another tensor than the descriptor's"
-        "use one descriptor per tensor, with the tensor's own sizes and strides";
     // Masks.
     MaskForm "mask-form" "a mask is not a conjunction of `index < size` comparisons"
         "combine `index < size` for each dimension by `&`, and nothing else";
@@ -138,20 +121,14 @@ refusals! {
     MaskAndModulus "mask-and-modulus" "an index is both masked and taken modulo a size"
         "use one of both: the mask, or the modulus";
     MaskFill "mask-fill" "a masked load fills with something other than zero"
-        "load with `other=0`, and choose another value after the load by `tl.where`";
-    DescriptorFill "descriptor-fill" "a masked load fills with something other than the descriptor's padding"
-        "use the descriptor's padding option";
+        "load with `other=0`, which adds nothing to a dot";
     FillOfBytes "nan-fill-of-bytes" "TMA cannot fill 8-bit floats with NaN outside of the tensor"
         "use zero padding for 8-bit floats";
     StoreRowEnd "store-row-end" "the stored rows are not known to end at a multiple of 16 bytes"
         "promise the size of a row: `i32:16` in the signature";
     // Reductions.
-    NotAtomic "not-atomic" "is no atomic operation"
-        "use an atomic operation on a tile";
     AtomicOrder "atomic-order" "the atomic operation has ordering semantics, or its result is used"
         "use `sem=\"relaxed\"`, and do not use the result";
-    AtomicTile "atomic-tile" "not a numeric tile"
-        "use a tile of numbers";
     AtomicType "atomic-type" "TMA has no such reduction for this element type"
         "use add on fp32, fp16, bf16 or integers, or min, max and bit operations on integers";
     AtomicShared "atomic-shared" "the kernel accesses the same memory in another way, or signals other blocks"
@@ -159,7 +136,7 @@ refusals! {
     AtomicStart "atomic-start" "an index may be negative, or a row may start at an address that is not a multiple of 16 bytes"
         "let indices begin at 0 and starts of rows be multiples of 16 bytes";
     AtomicSign "atomic-sign" "the tensor's elements differ in signedness"
-        "use the reduction of the descriptor's element type";
+        "use unsigned elements for sums and bit operations on 64 bits, and for others elements as signed as the operation";
 }
 
 #[cfg(test)]

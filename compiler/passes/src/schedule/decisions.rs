@@ -25,7 +25,7 @@ use crate::access::refusal::Refusal;
 use crate::schedule::partition::candidate::Candidate;
 use crate::schedule::partition::config;
 use crate::schedule::partition::persistent;
-use crate::schedule::partition::specialize_warps::LEAST_SLOTS;
+use crate::schedule::partition::specialize_warps::{LEAST_SLOTS, is_specialized};
 use crate::{PassContext, PassError};
 
 use reads::Read;
@@ -113,9 +113,8 @@ pub fn decisions(
         return Ok(spans(source).into_iter().map(decide).collect());
     };
     let is_whole = source.phase == Phase::Tile;
-    let may_be =
-        is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && scheduled.specialization().is_none();
-    let together = if may_be { together(laid, cx)? } else { None };
+    let may_be = is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && !is_specialized(scheduled);
+    let together = if may_be { Some(together(laid, cx)?) } else { None };
     let plain = Plain { cx, asked };
     let decide = |span: Span| {
         let forms = forms(laid, scheduled, span, &plain);
@@ -279,14 +278,13 @@ impl LoopForm {
     }
 }
 
-/// Why the warps of a kernel with a `wgmma` dot are not specialized, if the reasons of its loops do not explain it.
-fn together(laid: &Kernel, cx: &PassContext) -> Result<Option<Together>, PassError> {
+/// Why the warps of a kernel with a `wgmma` dot are not specialized.
+fn together(laid: &Kernel, cx: &PassContext) -> Result<Together, PassError> {
     if !cx.specializes_warps() {
-        return Ok(Some(Together::Option));
+        return Ok(Together::Option);
     }
     Ok(match Candidate::of(laid, cx)? {
-        Err(Refusal::NoCopies) => None,
-        Err(refusal) => Some(Together::Refused(refusal)),
-        Ok(_) => Some(Together::Resources),
+        Err(refusal) => Together::Refused(refusal),
+        Ok(_) => Together::Resources,
     })
 }

@@ -15,6 +15,7 @@ use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
+use crate::pass::missing;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
@@ -44,7 +45,7 @@ impl Candidate {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
-        let Loads { accesses, rows, before } = match accesses(&staged) {
+        let Loads { accesses, version, rows, before } = match accesses(&staged) {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -58,43 +59,46 @@ impl Candidate {
             Ok(written) => written,
             Err(reason) => return Ok(Err(reason)),
         };
+        let is_written = |access: &BoxAccess| memory(&staged, access.base).is_none_or(|read| written.contains(&read));
+        if accesses.values().any(is_written) {
+            return Ok(Err(Refusal::WrittenInLoop));
+        }
         let before = resident_operands::stored(&staged, &before, &loops, &written);
         let mut with_rows = Vec::new();
         for of in loops {
             with_rows.push((of, row_vectors::stage(&mut staged, of, &rows, &written)?));
         }
-        let found = Candidate::in_staged(&staged, &by_pointer, with_rows, written);
-        Ok(found.map(|found| (staged, Candidate { clamps, before, ..found })))
+        let mut producers = Vec::new();
+        for (of, rows) in with_rows {
+            producers.push(producer(&staged, of, rows, &by_pointer)?);
+        }
+        let mut found = match Candidate::in_staged(&staged, producers, written) {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if let Some(reason) = version {
+            return Ok(Err(reason));
+        }
+        found.find_groups(&staged)?;
+        Ok(Ok((staged, Candidate { clamps, before, ..found })))
     }
 
-    fn in_staged(
-        kernel: &Kernel,
-        accesses: &HashMap<Value, BoxAccess>,
-        loops: Vec<(Op, Vec<row_vectors::StagedRow>)>,
-        written: HashSet<Memory>,
-    ) -> Result<Candidate, Refusal> {
+    /// The candidate with these loops, whose groups are still to be found.
+    fn in_staged(kernel: &Kernel, loops: Vec<ProducerLoop>, written: HashSet<Memory>) -> Result<Candidate, Refusal> {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
         let mut known = BoxAnalysis::new(kernel, &ranges);
-        let (producer, rings, before, row_rings, stores, clamps) = Default::default();
-        let mut found = Candidate { loops: producer, rings, before, row_rings, stores, written, clamps };
-        for (of, rows) in loops {
-            let path = path(kernel, of).ok_or(Refusal::Nesting)?;
-            let mut producer = ProducerLoop { of, path, copies: Vec::new(), groups: Vec::new(), rows };
-            for copy in copies(kernel, of) {
-                let access = accesses.get(&kernel.operand(copy, 0)).ok_or(Refusal::NotBox)?;
-                if memory(kernel, access.base).is_none_or(|read| found.written.contains(&read)) {
-                    return Err(Refusal::WrittenInLoop);
-                }
+        let (rings, before, row_rings, stores, clamps) = Default::default();
+        let mut found = Candidate { loops, rings, before, row_rings, stores, written, clamps };
+        for producer in &found.loops {
+            producer.check_body(kernel)?;
+            for (copy, access) in &producer.copies {
+                let copy = *copy;
                 if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
                     return Err(Refusal::BufferLayout);
                 }
                 check_wraps(&mut known, kernel.operand(copy, 1), access)?;
-                producer.copies.push((copy, access.clone()));
             }
-            producer.check_body(kernel)?;
-            producer.find_groups(kernel)?;
-            found.loops.push(producer);
         }
         found.find_rings(kernel)?;
         for op in all {
@@ -133,7 +137,13 @@ impl Candidate {
                 serve(kernel, &mut self.row_rings, number, *buffer)?;
             }
         }
-        // Slots and phases are counted through all loops, so each loop has to go on with the barriers of all groups.
+        Ok(())
+    }
+
+    /// The groups of all loops. Slots and phases are counted through all loops, so each loop has to go on with the barriers
+    /// of all groups.
+    fn find_groups(&mut self, kernel: &Kernel) -> Result<(), PassError> {
+        self.loops.iter_mut().try_for_each(|of| of.find_groups(kernel))?;
         if self.loops.iter().any(|of| of.groups != self.loops[0].groups) {
             self.loops.iter_mut().flat_map(|of| &mut of.groups).for_each(|group| *group = 0);
         }
@@ -143,7 +153,7 @@ impl Candidate {
 
 /// Makes a ring also fit a buffer.
 fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Refusal> {
-    let ty = kernel.value_type(buffer).as_shared().ok_or(Refusal::NoBuffer)?;
+    let ty = kernel.value_type(buffer).as_shared().ok_or(Refusal::BufferLayout)?;
     match rings.get_mut(number) {
         None => rings.push(ty),
         Some(ring) if ring.elem != ty.elem => {
@@ -159,6 +169,9 @@ fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Va
 struct Loads {
     /// Loads of boxes, in loops.
     accesses: HashMap<Op, BoxAccess>,
+    /// Why other versions of these loads are of no boxes. In a version of a loop for multiples (alignment versioning)
+    /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
+    version: Option<Refusal>,
     /// Loads of row vectors.
     rows: HashMap<Op, Row>,
     /// Loads of boxes, before the loops.
@@ -175,37 +188,48 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
     if loops.is_empty() {
         return Err(Refusal::NoWgmma);
     }
-    if kernel.persistent.is_some() || kernel.specialization().is_some() {
-        return Err(Refusal::Specialized);
-    }
     // Blocks of a cluster without work are left out; only inline assembly could use them.
     let asks = |op: Op| matches!(kernel.kind(op), OpKind::InlineAsm { .. });
     if kernel.options.num_ctas != 1 && rtc_ir::walk(kernel).into_iter().any(asks) {
         return Err(Refusal::AssemblyInCluster);
     }
-    if kernel.options.maxnreg.is_some() || !kernel.options.num_warps.is_multiple_of(4) {
-        return Err(Refusal::Options);
+    if kernel.options.maxnreg.is_some() {
+        return Err(Refusal::Maxnreg);
     }
     let ranges = Ranges::new(kernel);
     let mut known = BoxAnalysis::new(kernel, &ranges);
     let mut out = HashMap::new();
     let mut pointers = HashSet::new();
     let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
-    for load in loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))) {
-        out.insert(load, known.load(load)?);
-        if !pointers.insert(kernel.operand(load, 0)) {
+    let loads: Vec<Op> = loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))).collect();
+    let mut refused = Vec::new();
+    for load in &loads {
+        match known.load(*load) {
+            Ok(access) => drop(out.insert(*load, access)),
+            Err(reason) => refused.push((*load, reason)),
+        }
+        if !pointers.insert(kernel.operand(*load, 0)) {
             return Err(Refusal::SamePointers);
         }
     }
+    let span = |load: &Op| kernel.loc(kernel.op(*load).loc).span;
+    let has_version = |load: &Op| span(load).is_some() && out.keys().any(|other| span(other) == span(load));
+    let reasons = refused.iter().filter(|(load, _)| !has_version(load)).map(|(_, reason)| *reason);
+    let reasons: Vec<Refusal> = reasons.collect();
+    let of_version = |reason: &&Refusal| matches!(reason, Refusal::StrideUnpromised | Refusal::SizeUnknown);
+    if let Some(reason) = reasons.iter().find(|reason| !of_version(reason)).or(reasons.first()) {
+        return Err(*reason);
+    }
+    let version = refused.first().map(|(_, reason)| *reason);
     let rows = row_vectors::find(&mut known, &loops);
     let before = resident_operands::find(&mut known, &loops);
-    Ok(Loads { accesses: out, rows, before })
+    Ok(Loads { accesses: out, version, rows, before })
 }
 
 /// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
 fn is_operand(kernel: &Kernel, value: Value) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
-        OpKind::Dot { .. } => true,
+        OpKind::Dot { .. } => kernel.op(user).operands.iter().take(2).any(|operand| *operand == value),
         kind => {
             let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
             hands_on && is_operand(kernel, kernel.result(user, 0))
@@ -215,6 +239,20 @@ fn is_operand(kernel: &Kernel, value: Value) -> bool {
 
 fn is_staged(kernel: &Kernel, op: Op) -> bool {
     matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
+}
+
+/// A loop with its copies, which are of boxes: others are not staged.
+fn producer(
+    kernel: &Kernel,
+    of: Op,
+    rows: Vec<row_vectors::StagedRow>,
+    accesses: &HashMap<Value, BoxAccess>,
+) -> Result<ProducerLoop, PassError> {
+    let path = path(kernel, of).ok_or_else(|| missing("the loops and branches around a loop"))?;
+    let with_access = |copy: Op| Some((copy, accesses.get(&kernel.operand(copy, 0))?.clone()));
+    let copies: Option<Vec<_>> = copies(kernel, of).into_iter().map(with_access).collect();
+    let copies = copies.ok_or_else(|| missing("the box of a copy"))?;
+    Ok(ProducerLoop { of, path, copies, groups: Vec::new(), rows })
 }
 
 /// The operations around a loop and itself, from the outside in.

@@ -6,8 +6,10 @@ use rtc_ir::{Kernel, Op, OpKind, Value};
 
 use super::config;
 use super::row_vectors;
+use crate::PassError;
 use crate::access::box_analysis::BoxAccess;
 use crate::access::refusal::Refusal;
+use crate::pass::missing;
 
 /// A loop with copies for dots.
 pub(crate) struct ProducerLoop {
@@ -49,22 +51,27 @@ impl ProducerLoop {
                         return Err(Refusal::ComputedOperand);
                     }
                 }
+                // A loaded operand, stored again in a layout that `wgmma` reads.
+                OpKind::LocalStore {} if is_plain_copy(kernel, kernel.operand(*op, 0), &copied) => {
+                    return Err(Refusal::BufferLayout);
+                }
                 OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
                     return Err(Refusal::ComputedOperand);
                 }
                 _ => {}
             }
         }
-        if self.mmas(kernel).is_empty() { Err(Refusal::NoWgmma) } else { Ok(()) }
+        Ok(())
     }
 
-    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
+    /// Finds the groups of a loop with such a body.
+    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), PassError> {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for (copy, _) in &self.copies {
             let copied = Some(kernel.operand(*copy, 1));
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
-            let first = mmas.iter().position(reads).ok_or(Refusal::IdleCopy)?;
+            let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);
         }
         let mut order = heads.clone();
@@ -73,6 +80,20 @@ impl ProducerLoop {
         self.groups = heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect();
         Ok(())
     }
+}
+
+/// Whether a tile is read from one of these buffers and only changes its layout.
+fn is_plain_copy(kernel: &Kernel, mut tile: Value, copied: &HashSet<Value>) -> bool {
+    while let Some(op) = kernel.def_op(tile) {
+        match kernel.kind(op) {
+            OpKind::LocalLoad {} => {
+                return config::buffer_of(kernel, kernel.operand(op, 0)).is_some_and(|buffer| copied.contains(&buffer));
+            }
+            OpKind::Trans { .. } | OpKind::ConvertLayout {} => tile = kernel.operand(op, 0),
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The buffer that an operand of a dot is, or is read from.

@@ -65,7 +65,9 @@ const MOST_SLOTS: u32 = 6;
 pub(crate) const LEAST_SLOTS: u32 = 2;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    if !cx.specializes_warps() {
+    // Parameters of descriptors are exchanged for maps, and hidden ones come last.
+    let has_hidden = kernel.params.iter().any(|param| param.hidden.is_some());
+    if !cx.specializes_warps() || is_specialized(kernel) || has_hidden {
         return Ok(());
     }
     let (staged, found) = match Candidate::of(kernel, cx)? {
@@ -101,6 +103,11 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         *kernel = made;
     }
     Ok(())
+}
+
+/// Whether the warps of a kernel are divided already: it was printed and read back.
+pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
+    kernel.persistent.is_some() || kernel.specialization().is_some()
 }
 
 /// The weight of overlapped dots against occupancy: so many blocks without overlap are as good as one with it.

@@ -22,6 +22,7 @@ use super::coordinates::Names;
 use super::tensor_maps::{buffers, copy_out, store_maps};
 use super::tma_reductions;
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::access::refusal::Refusal;
 use crate::pass::missing;
 use crate::schedule::resources::{STORED_BYTES, shared_bytes};
 use crate::{Pass, PassContext, PassError};
@@ -31,6 +32,10 @@ pub const PASS: Pass = Pass { name: "atomics-to-tma", needs: Phase::Laid, leaves
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if !cx.structure.stages() || !cx.target.has(Feature::Tma) || kernel.specialization().is_some() {
+        return Ok(());
+    }
+    // Parameters of descriptors are exchanged for maps, and hidden ones come last: this pass has run already.
+    if kernel.params.iter().any(|param| param.hidden.is_some()) {
         return Ok(());
     }
     let found = found(kernel);
@@ -111,24 +116,38 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
     let mut known = BoxAnalysis::new(kernel, &ranges);
     let all = rtc_ir::walk(kernel).into_iter();
     let messages = all.filter_map(|op| match *kernel.kind(op) {
-        OpKind::CopyDescReduce { .. } => Some((op, "a TMA reduction combines the tile with the tensor".to_owned())),
+        OpKind::CopyDescReduce { .. } => {
+            Some((op, "a TMA reduction combines the tile with the tensor".to_owned(), None))
+        }
         OpKind::AtomicRmw { sem: MemSemantic::Relaxed, .. } if cx.target.has(Feature::Tma) => {
             kernel.value_type(kernel.operand(op, 1)).shape()?;
-            let reason = match tma_reductions::access(&mut known, op) {
-                _ if !cx.structure.stages() => "disabled by `structure`".to_owned(),
-                Err(refusal) => format!("{} [{}]", refusal.message(), refusal.code()),
-                Ok(_) => "there is not enough shared memory".to_owned(),
+            // Only partitions have maps that the kernel makes.
+            let is_made = known.access(op, kernel.optional(op, 0)).is_ok_and(|access| access.is_made);
+            let refusal = match tma_reductions::access(&mut known, op) {
+                Ok(_) | Err(Refusal::AtomicSign) if is_made && kernel.specialization().is_none() => {
+                    Some(Refusal::BaseNotArgument)
+                }
+                access => access.err(),
             };
-            Some((op, format!("each thread has atomics of its own instead of a TMA reduction: {reason}")))
+            let (reason, help) = match refusal {
+                _ if !cx.structure.stages() => ("disabled by `structure`".to_owned(), None),
+                Some(refusal) => (format!("{} [{}]", refusal.message(), refusal.code()), Some(refusal.help())),
+                None => ("there is not enough shared memory".to_owned(), None),
+            };
+            Some((op, format!("each thread has atomics of its own instead of a TMA reduction: {reason}"), help))
         }
         _ => None,
     });
     let mut remarks = Vec::new();
     let mut said = HashSet::new();
-    for (op, message) in messages {
+    for (op, message, help) in messages {
         let span = kernel.loc(kernel.op(op).loc).span.unwrap_or_default();
         if said.insert((span, message.clone())) {
-            remarks.push(Diagnostic::remark(Code::COST, span, message));
+            let remark = Diagnostic::remark(Code::COST, span, message);
+            remarks.push(match help {
+                Some(help) => remark.help(format!("to make it one, {help}")),
+                None => remark,
+            });
         }
     }
     remarks

@@ -24,11 +24,11 @@ pub(crate) fn operation(kernel: &Kernel, op: Op) -> Option<RmwOp> {
 /// The box that an atomic operation combines with a tile, if a copy can do it.
 pub(crate) fn access(known: &mut BoxAnalysis<'_>, op: Op) -> Result<BoxAccess, Refusal> {
     let kernel = known.kernel;
-    let OpKind::AtomicRmw { op: by, sem, scope, .. } = *kernel.kind(op) else { return Err(Refusal::NotAtomic) };
+    let OpKind::AtomicRmw { op: by, sem, scope, .. } = *kernel.kind(op) else { return Err(Refusal::AtomicType) };
     if is_ordered(sem, scope) || kernel.is_used(kernel.result(op, 0)) {
         return Err(Refusal::AtomicOrder);
     }
-    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or(Refusal::AtomicTile)?;
+    let elem = kernel.value_type(kernel.operand(op, 1)).elem().and_then(Elem::num).ok_or(Refusal::AtomicType)?;
     if !by.has_copies(elem) {
         return Err(Refusal::AtomicType);
     }
