@@ -3,12 +3,15 @@
 /// The resources of an SM, and its limits on blocks and threads.
 ///
 /// ```
-/// use rtc_abi::{SmLimits, Target};
+/// use rtc_abi::{REGISTER_STEP, REGISTERS, REGISTERS_PER_THREAD, SmLimits, Target};
 /// let sm = Target::named("sm_90a").unwrap().sm;
 /// // Four warps with 168 registers per thread and 64 KiB of shared memory.
 /// assert_eq!(sm.occupancy(128, 168, 64 << 10), 3);
 /// assert_eq!((SmLimits::blocks_by_registers(168, 128), sm.blocks_beside_registers(128, 64 << 10)), (3, 3));
 /// assert_eq!((SmLimits::registers_for(3, 128), SmLimits::most_registers(512)), (168, 128));
+/// // A block of 512 threads alone on an SM, and one of 32.
+/// assert_eq!(SmLimits::most_registers(512), REGISTERS / 512 / REGISTER_STEP * REGISTER_STEP);
+/// assert_eq!(SmLimits::most_registers(32), REGISTERS_PER_THREAD);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmLimits {
