@@ -9,6 +9,7 @@
 /// assert_eq!(sm.occupancy(128, 168, 64 << 10), 3);
 /// assert_eq!((SmLimits::blocks_by_registers(168, 128), sm.blocks_beside_registers(128, 64 << 10)), (3, 3));
 /// assert_eq!((SmLimits::registers_for(3, 128), SmLimits::most_registers(512)), (168, 128));
+/// assert_eq!(sm.shared_for(2), 113 << 10);
 /// // A block of 512 threads alone on an SM, and one of 32.
 /// assert_eq!(SmLimits::most_registers(512), REGISTERS / 512 / REGISTER_STEP * REGISTER_STEP);
 /// assert_eq!(SmLimits::most_registers(32), REGISTERS_PER_THREAD);
