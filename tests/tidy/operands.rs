@@ -14,6 +14,8 @@ const MOST: &[(&str, usize)] = &[
     ("compiler/passes/src/laid", 2),
     ("compiler/passes/src/place", 0),
     ("compiler/passes/src/work", 0),
+    ("compiler/passes/src/access", 24),
+    ("compiler/passes/src/schedule", 78),
 ];
 
 /// How often a text has `.operand(.., 0)`, `.optional(.., 0)` or `operands[0]`, with any number.

@@ -126,7 +126,7 @@ impl<'k> BoxAnalysis<'k> {
     /// The access of a load.
     pub fn load(&mut self, load: Op) -> Result<BoxAccess, Refusal> {
         let kernel = self.kernel;
-        let access = self.access(load, kernel.optional(load, 0))?;
+        let access = self.access(load, kernel.mask(load))?;
         let fill = match kernel.optional(load, 1) {
             Some(other) => self.fill(other).ok_or(Refusal::MaskFill)?,
             None => Fill::Zero,
@@ -172,7 +172,7 @@ impl<'k> BoxAnalysis<'k> {
 
     /// The access of a store or an atomic operation, if a copy out of shared memory can write so.
     pub fn stored(&mut self, op: Op) -> Result<BoxAccess, Refusal> {
-        let access = self.access(op, self.kernel.optional(op, 0))?;
+        let access = self.access(op, self.kernel.mask(op))?;
         if access.inner != 1 || access.axes.iter().any(|axis| axis.modulus.is_some()) {
             return Err(Refusal::ColumnMajorStore);
         }

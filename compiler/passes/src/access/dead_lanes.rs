@@ -36,7 +36,7 @@ pub(crate) fn are_dead(known: &mut BoxAnalysis<'_>, sum: Value, axis: usize, ind
                         work.push((kernel.result(user, 0), to));
                     }
                     OpKind::Store { .. } | OpKind::AtomicRmw { .. } if place == 1 => {
-                        let Some(mask) = kernel.optional(user, 0) else { return false };
+                        let Some(mask) = kernel.mask(user) else { return false };
                         let mask = known.affine.bounds(mask);
                         let leaves_out = |bound: &Bound| {
                             bound.side == BoundSide::Below

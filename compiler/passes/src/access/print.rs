@@ -33,7 +33,7 @@ pub fn print_accesses(kernel: &Kernel) -> String {
         let access = match kernel.kind(op) {
             OpKind::Load { .. } if pointer() => known.load(op),
             OpKind::Store { .. } if pointer() => known.stored(op),
-            OpKind::AtomicRmw { .. } if pointer() => known.access(op, kernel.optional(op, 0)),
+            OpKind::AtomicRmw { .. } if pointer() => known.access(op, kernel.mask(op)),
             _ => return None,
         };
         Some(match access {

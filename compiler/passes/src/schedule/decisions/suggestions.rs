@@ -82,7 +82,7 @@ fn promises(kernel: &Kernel, loads: &[Op]) -> Vec<Suggestion> {
     let mut work: Vec<Value> = Vec::new();
     for load in loads {
         work.push(kernel.operand(*load, 0));
-        work.extend(kernel.optional(*load, 0));
+        work.extend(kernel.mask(*load));
     }
     let mut seen: HashSet<Value> = HashSet::new();
     while let Some(value) = work.pop() {
@@ -111,7 +111,7 @@ fn ones(kernel: &Kernel, loads: &[Op]) -> Vec<Suggestion> {
     let mut affine = Affine::new(kernel, &ranges);
     let mut levers = Vec::new();
     for load in loads {
-        let mask = kernel.optional(*load, 0).map(|mask| affine.bounds(mask));
+        let mask = kernel.mask(*load).map(|mask| affine.bounds(mask));
         let Some(address) = affine.address(kernel.operand(*load, 0), mask.as_ref()) else { continue };
         let Some([term]) = address.axes.last().map(|axis| axis.stride.terms()) else { continue };
         let ([Symbol::Scalar(value)], 1) = (&term.symbols[..], term.factor) else { continue };

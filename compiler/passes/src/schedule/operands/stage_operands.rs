@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::schedule::pipeline::stages::stages;
 use rtc_abi::Feature;
-use rtc_ir::{Block, Builder, DotKind, Kernel, Op, OpKind, Phase, Value};
+use rtc_ir::{Block, Builder, DotKind, Kernel, Op, OpKind, Phase, Value, view};
 
 use super::buffer_dots;
 use super::mma_operands::stage_dot;
@@ -85,7 +85,9 @@ pub(crate) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
 
 /// Whether a copy fills a slot of a ring, as those do that are issued ahead.
 fn fills_slot(kernel: &Kernel, copy: Op) -> bool {
-    kernel.def_op(kernel.operand(copy, 1)).is_some_and(|made| matches!(kernel.kind(made), OpKind::Slot {}))
+    kernel
+        .def_op(view::CopyAsync::at(kernel, copy).buffer())
+        .is_some_and(|made| matches!(kernel.kind(made), OpKind::Slot {}))
 }
 
 /// Makes copies of the loads in a loop that dots use.
@@ -166,7 +168,7 @@ fn begin_copies(
             continue;
         };
         let buffer = Builder::before(kernel, of.unwrap_or(*load)).buffer(ty, align)?;
-        let (pointer, mask) = (kernel.operand(*load, 0), kernel.optional(*load, 0));
+        let (pointer, mask) = (view::Load::at(kernel, *load).pointer(), kernel.mask(*load));
         let copy = OpKind::CopyAsync { vector: *width };
         Builder::before(kernel, *load).build(copy, &[pointer, buffer], &[mask], &[], &[], &[])?;
         staged.buffers.insert(result, buffer);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{Kernel, Op, OpKind, Value, constant_bits};
+use rtc_ir::{Kernel, Op, OpKind, Value, constant_bits, view};
 
 /// The operands that are staged.
 #[derive(Default)]
@@ -29,7 +29,7 @@ pub(crate) fn width_of_copies(kernel: &Kernel, load: Op) -> Option<u32> {
     let (ty, layout) = (kernel.value_type(kernel.result(load, 0)), kernel.layout_of(kernel.result(load, 0))?);
     let width = vector.unwrap_or(1);
     let bytes = width * ty.elem().filter(|elem| !elem.is_ptr())?.bytes();
-    let other = kernel.optional(load, 1);
+    let other = view::Load::at(kernel, load).other();
     let zeros = other.is_none_or(|other| constant_bits(kernel, other) == Some(0));
     (matches!(bytes, 4 | 8 | 16) && zeros && layout.copies().none()).then_some(width)
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
-use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
 
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
@@ -50,7 +50,7 @@ impl Candidate {
             Err(reason) => return Ok(Err(reason)),
         };
         let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
-        let by_pointer = |(load, access): (&Op, &BoxAccess)| (staged.operand(*load, 0), access.clone());
+        let by_pointer = |(load, access): (&Op, &BoxAccess)| (view::Load::at(&staged, *load).pointer(), access.clone());
         let by_pointer = accesses.iter().map(by_pointer).collect();
         stage_operands::stage(&mut staged, cx, Some(&inner))?;
         let all = rtc_ir::walk(&staged);
@@ -94,10 +94,10 @@ impl Candidate {
             producer.check_body(kernel)?;
             for (copy, access) in &producer.copies {
                 let copy = *copy;
-                if buffer_boxes::boxes_of(kernel, kernel.operand(copy, 1), access).is_none() {
+                if buffer_boxes::boxes_of(kernel, view::CopyAsync::at(kernel, copy).buffer(), access).is_none() {
                     return Err(Refusal::BufferLayout);
                 }
-                check_wraps(&mut known, kernel.operand(copy, 1), access)?;
+                check_wraps(&mut known, view::CopyAsync::at(kernel, copy).buffer(), access)?;
             }
         }
         found.find_rings(kernel)?;
@@ -131,7 +131,7 @@ impl Candidate {
         }
         for of in &self.loops {
             for (number, (copy, _)) in of.copies.iter().enumerate() {
-                serve(kernel, &mut self.rings, number, kernel.operand(*copy, 1))?;
+                serve(kernel, &mut self.rings, number, view::CopyAsync::at(kernel, *copy).buffer())?;
             }
             for (number, (buffer, _)) in of.rows.iter().enumerate() {
                 serve(kernel, &mut self.row_rings, number, *buffer)?;
@@ -208,7 +208,7 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
             Ok(access) => drop(out.insert(*load, access)),
             Err(reason) => refused.push((*load, reason)),
         }
-        if !pointers.insert(kernel.operand(*load, 0)) {
+        if !pointers.insert(view::Load::at(kernel, *load).pointer()) {
             return Err(Refusal::SamePointers);
         }
     }
@@ -249,7 +249,7 @@ fn producer(
     accesses: &HashMap<Value, BoxAccess>,
 ) -> Result<ProducerLoop, PassError> {
     let path = path(kernel, of).ok_or_else(|| missing("the loops and branches around a loop"))?;
-    let with_access = |copy: Op| Some((copy, accesses.get(&kernel.operand(copy, 0))?.clone()));
+    let with_access = |copy: Op| Some((copy, accesses.get(&view::CopyAsync::at(kernel, copy).pointer())?.clone()));
     let copies: Option<Vec<_>> = copies(kernel, of).into_iter().map(with_access).collect();
     let copies = copies.ok_or_else(|| missing("the box of a copy"))?;
     Ok(ProducerLoop { of, path, copies, groups: Vec::new(), rows })

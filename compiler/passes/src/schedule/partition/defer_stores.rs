@@ -19,7 +19,7 @@
 //! around the one with the dot (`loop_carried.rs`), such as those over groups and their tiles. A map that the kernel
 //! makes for a group is carried with the results: the next one is made in the other slot.
 
-use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, constant_bits, regions};
+use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Predicate, Type, Value, constant_bits, regions, view};
 
 use super::branch::branch;
 use super::candidate::Candidate;
@@ -40,14 +40,14 @@ const LARGE: u32 = 128;
 pub(crate) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     let ([(store, _)], [of]) = (&found.stores[..], &found.loops[..]) else { return false };
     let (store, of) = (*store, of.of);
-    let counts = constant_bits(kernel, kernel.operand(of, 0)) == Some(0)
-        && constant_bits(kernel, kernel.operand(of, 2)) == Some(1);
+    let counts = constant_bits(kernel, view::ForRange::at(kernel, of).lower()) == Some(0)
+        && constant_bits(kernel, view::ForRange::at(kernel, of).step()) == Some(1);
     let body = kernel.op(of).blocks[0];
     let mmas: Vec<Op> =
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
     let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
-    let narrow = kernel.value_type(kernel.operand(store, 1)).elem().is_some_and(|elem| elem.bits() == 16);
+    let narrow = kernel.value_type(view::Store::at(kernel, store).value()).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(mmas[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
     around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
@@ -189,7 +189,7 @@ pub(crate) fn defer(
         store_piece(kernel, inside, out, &within, number, elem)?;
     }
     // The rest: before the new results are converted, which then use the same registers.
-    let upper = kernel.operand(of, 1);
+    let upper = view::ForRange::at(kernel, of).upper();
     for number in 0..store.pieces {
         let count = constant_like(kernel, left, upper, number)?;
         let mut builder = Builder::before(kernel, left);
@@ -284,7 +284,7 @@ fn keep_acc(kernel: &mut Kernel, of: Op, mma: Op, turns: PathStep) -> Result<(),
     let carried = kernel.operand(mma, 2);
     let Some(number) = kernel.block(body).args.iter().skip(1).position(|arg| *arg == carried) else { return Ok(()) };
     let zeros = constant_bits(kernel, kernel.variadic(of)[number]) == Some(0);
-    if kernel.optional(mma, 0).is_none() || !zeros || !regions::is_loop(kernel.kind(turns.0)) {
+    if kernel.use_acc(mma).is_none() || !zeros || !regions::is_loop(kernel.kind(turns.0)) {
         return Ok(());
     }
     let acc = kernel.result(of, number);
@@ -293,7 +293,7 @@ fn keep_acc(kernel: &mut Kernel, of: Op, mma: Op, turns: PathStep) -> Result<(),
     let (levels, _) = loop_carried::carry(kernel, &[turns], start, None)?;
     let level = levels[0];
     kernel.set_operand(of, 3 + number, level.value);
-    let upper = kernel.operand(of, 1);
+    let upper = view::ForRange::at(kernel, of).upper();
     let none = constant_like(kernel, of, upper, 0)?;
     let some = Builder::before(kernel, of).cmpi(none, upper, Predicate::Lt)?;
     let blocks = [kernel.new_block(), kernel.new_block()];

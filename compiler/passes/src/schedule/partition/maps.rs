@@ -1,6 +1,6 @@
 //! The tensor maps of a kernel whose warps are specialized.
 
-use rtc_ir::Kernel;
+use rtc_ir::{Kernel, view};
 
 use super::candidate::Candidate;
 use super::config::PartitionConfig;
@@ -22,7 +22,10 @@ impl Maps {
     pub fn make(kernel: &mut Kernel, found: &Candidate, form: &PartitionConfig) -> Result<Maps, PassError> {
         let mut maps = Maps { copies: Vec::new(), before: Vec::new(), stores: Vec::new() };
         for of in &found.loops {
-            let copies = of.copies.iter().map(|(copy, access)| copy_map(kernel, kernel.operand(*copy, 1), access));
+            let copies = of
+                .copies
+                .iter()
+                .map(|(copy, access)| copy_map(kernel, view::CopyAsync::at(kernel, *copy).buffer(), access));
             maps.copies.push(copies.collect::<Result<_, _>>()?);
         }
         for before in &found.before {

@@ -7,6 +7,7 @@
 use rtc_abi::Persistent;
 use rtc_ir::{
     Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueDef, ValueMap,
+    view,
 };
 
 use super::candidate::Candidate;
@@ -57,7 +58,7 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     for (number, ty) in found.rings.iter().enumerate() {
         let mut align = 1;
         for (copy, _) in found.loops.iter().filter_map(|of| of.copies.get(number)) {
-            let made = kernel.def_op(kernel.operand(*copy, 1)).map(|made| kernel.kind(made));
+            let made = kernel.def_op(view::CopyAsync::at(kernel, *copy).buffer()).map(|made| kernel.kind(made));
             let Some(OpKind::AllocShared { align: own, .. }) = made else { return Err(missing("a buffer")) };
             align = align.max(*own);
         }

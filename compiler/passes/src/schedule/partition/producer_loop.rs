@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, Op, OpKind, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
 use super::config;
 use super::row_vectors;
@@ -69,7 +69,7 @@ impl ProducerLoop {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for (copy, _) in &self.copies {
-            let copied = Some(kernel.operand(*copy, 1));
+            let copied = Some(view::CopyAsync::at(kernel, *copy).buffer());
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
             let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);

@@ -9,7 +9,7 @@
 
 use rtc_ir::{
     Builder, Elem, Kernel, Literal, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
-    place_bytes, regions,
+    place_bytes, regions, view,
 };
 
 use super::branch::branch;
@@ -160,7 +160,13 @@ impl Shared<'_> {
             }
             for number in members {
                 let (copy, access) = &of.copies[number];
-                let place = self.place(kernel, state.end, self.rings[number], state.slot, kernel.operand(*copy, 1))?;
+                let place = self.place(
+                    kernel,
+                    state.end,
+                    self.rings[number],
+                    state.slot,
+                    view::CopyAsync::at(kernel, *copy).buffer(),
+                )?;
                 fill(kernel, state.end, &names, (access, &maps[number]), place, full)?;
             }
         }
@@ -254,7 +260,7 @@ impl Shared<'_> {
     pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
         let state = self.carry(kernel, programs, &of.path)?;
-        let copied = of.copies.iter().map(|(copy, _)| kernel.operand(*copy, 1));
+        let copied = of.copies.iter().map(|(copy, _)| view::CopyAsync::at(kernel, *copy).buffer());
         let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
         let mut after_wait = false;
         for op in kernel.ops(body).collect::<Vec<_>>() {
@@ -357,11 +363,11 @@ fn no_slots(kernel: &mut Kernel, of: Op) {
 /// Makes the first dot of a loop ignore an accumulator that starts as zeros, which then need not exist.
 fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
-    let (index, lower) = (kernel.block(body).args[0], kernel.operand(of, 0));
+    let (index, lower) = (kernel.block(body).args[0], view::ForRange::at(kernel, of).lower());
     for op in kernel.ops(body).collect::<Vec<_>>() {
         let OpKind::Mma {} = kernel.kind(op) else { continue };
         let acc = kernel.operand(op, 2);
-        if constant_bits(kernel, acc) == Some(0) && kernel.optional(op, 0).is_none() {
+        if constant_bits(kernel, acc) == Some(0) && kernel.use_acc(op).is_none() {
             let never = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?;
             kernel.set_optional(op, 0, never);
             continue;

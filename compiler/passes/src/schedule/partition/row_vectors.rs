@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Poly, Symbol};
-use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value};
+use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value, view};
 
 use crate::PassError;
 use crate::access::addresses::Memory;
@@ -45,10 +45,10 @@ pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Row
 fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     let kernel = known.kernel;
     let OpKind::Load { volatile: false, .. } = kernel.kind(load) else { return None };
-    if kernel.optional(load, 0).is_some() {
+    if kernel.mask(load).is_some() {
         return None;
     }
-    let (pointer, ty) = (kernel.operand(load, 0), kernel.value_type(kernel.result(load, 0)));
+    let (pointer, ty) = (view::Load::at(kernel, load).pointer(), kernel.value_type(kernel.result(load, 0)));
     let (shape, elem) = (ty.shape()?, ty.elem()?.num()?);
     let bytes = shape.numel() as u32 * elem.bytes();
     (shape.rank() == 1 && elem.bits() >= 8 && bytes <= MOST_BYTES && bytes.is_multiple_of(ALIGN)).then_some(())?;

@@ -26,7 +26,7 @@
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
-    constant_bits, trip_count,
+    constant_bits, trip_count, view,
 };
 
 use super::prefetch::prefetch;
@@ -64,7 +64,7 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
 
 /// The pointers and masks of copies.
 pub(crate) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
-    copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.optional(*op, 0)]).flatten().collect()
+    copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.mask(*op)]).flatten().collect()
 }
 
 /// The decision of `schedule_loop`.
@@ -125,7 +125,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let early = Early { part, copies, rings };
     let body_args = kernel.block(body).args.clone();
     let mut carried: Vec<Value> = early.part.carried.iter().map(|index| kernel.variadic(of)[*index]).collect();
-    let lower = kernel.operand(of, 0);
+    let lower = view::ForRange::at(kernel, of).lower();
     for iteration in 0..ahead {
         let mut map = ValueMap::new();
         let index = ahead_of(kernel, of, of, lower, i64::from(iteration) * step)?;
@@ -291,7 +291,7 @@ impl Early {
             let buffer = kernel.operand(*op, 1);
             let Some((ring, _)) = self.rings.iter().find(|(_, single)| *single == buffer) else { continue };
             let pointer = moved(map, kernel.operand(*op, 0));
-            let mut mask = kernel.optional(*op, 0).map(|mask| moved(map, mask));
+            let mut mask = kernel.mask(*op).map(|mask| moved(map, mask));
             let into = Builder::before(kernel, before).slot(*ring, slot)?;
             if let Some(runs) = runs {
                 mask = Some(mask_of(kernel, before, pointer, mask, runs)?);
@@ -330,7 +330,7 @@ pub(crate) fn repeat(
         let copy = kernel.clone_op(*op, &operands, &types);
         kernel.insert_op(copy, Position::Before(before));
         if let (OpKind::Load { .. }, Some(runs)) = (kernel.kind(copy), runs) {
-            let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.optional(copy, 0), runs)?;
+            let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.mask(copy), runs)?;
             kernel.set_optional(copy, 0, mask);
         }
         for (index, result) in results.iter().enumerate() {
@@ -399,7 +399,7 @@ pub(crate) fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, mo
     if more == 0 {
         return Ok(index);
     }
-    let ty = kernel.value_type(kernel.operand(of, 2));
+    let ty = kernel.value_type(view::ForRange::at(kernel, of).step());
     let more = Builder::before(kernel, of).constant_of(Literal::Int(more), ty)?;
     Ok(Builder::before(kernel, before).addi(index, more)?)
 }
@@ -414,7 +414,7 @@ pub(crate) fn is_run(
     more: i64,
     outside: bool,
 ) -> Result<Option<Value>, PassError> {
-    let upper = kernel.operand(of, 1);
+    let upper = view::ForRange::at(kernel, of).upper();
     let OpKind::ForRange { unsigned, .. } = *kernel.kind(of) else { return Ok(None) };
     let less = if unsigned { Predicate::Ult } else { Predicate::Lt };
     let ty = kernel.value_type(index);

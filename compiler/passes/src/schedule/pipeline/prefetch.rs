@@ -11,7 +11,7 @@
 //!
 //! Done again, the loads begin another iteration earlier.
 
-use rtc_ir::{Kernel, Op, Value, ValueMap};
+use rtc_ir::{Kernel, Op, Value, ValueMap, view};
 
 use super::expand_loop::{ahead_of, is_run, moved, repeat};
 use crate::PassError;
@@ -29,7 +29,7 @@ pub(crate) fn prefetch(kernel: &mut Kernel, of: Op, loads: &[Op]) -> Result<Vec<
     let (Some(part), Some(step), Some(first), Some(end)) = (part, step, first, end) else {
         return Err(PassError::Internal("a loop whose loads cannot be prefetched was chosen".into()));
     };
-    let (args, lower) = (kernel.block(body).args.clone(), kernel.operand(of, 0));
+    let (args, lower) = (kernel.block(body).args.clone(), view::ForRange::at(kernel, of).lower());
     let handed = |kernel: &Kernel, map: &ValueMap| -> Vec<Value> {
         let carried = part.carried.iter().map(|number| moved(map, kernel.variadic(end)[*number]));
         carried.chain(tiles.iter().map(|tile| moved(map, *tile))).collect()

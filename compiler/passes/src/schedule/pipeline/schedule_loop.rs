@@ -12,7 +12,7 @@
 //! fewer slots, until all fits.
 
 use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view};
 
 use super::expand_loop::{self, mma_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
@@ -155,7 +155,9 @@ fn slots_now(kernel: &Kernel, op: Op) -> u32 {
 
 /// The bytes of the rings of a loop.
 pub(crate) fn ring_bytes(kernel: &Kernel, op: Op) -> u64 {
-    let buffers = copies(kernel, op).into_iter().map(|copy| place_bytes(kernel.value_type(kernel.operand(copy, 1))));
+    let buffers = copies(kernel, op)
+        .into_iter()
+        .map(|copy| place_bytes(kernel.value_type(view::CopyAsync::at(kernel, copy).buffer())));
     buffers.sum::<u64>() * u64::from(slots(kernel, op).unwrap_or(1))
 }
 

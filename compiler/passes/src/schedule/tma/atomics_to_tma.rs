@@ -122,7 +122,7 @@ pub fn reductions_remarks(kernel: &Kernel, cx: &PassContext) -> Vec<Diagnostic> 
         OpKind::AtomicRmw { sem: MemSemantic::Relaxed, .. } if cx.target.has(Feature::Tma) => {
             kernel.value_type(kernel.operand(op, 1)).shape()?;
             // Only partitions have maps that the kernel makes.
-            let is_made = known.access(op, kernel.optional(op, 0)).is_ok_and(|access| access.is_made);
+            let is_made = known.access(op, kernel.mask(op)).is_ok_and(|access| access.is_made);
             let refusal = match tma_reductions::access(&mut known, op) {
                 Ok(_) | Err(Refusal::AtomicSign) if is_made && kernel.specialization().is_none() => {
                     Some(Refusal::BaseNotArgument)
