@@ -25,6 +25,7 @@ mod packed;
 mod program;
 mod signature;
 mod spec;
+mod stage;
 mod stages;
 mod tile_ir;
 mod tuning;
@@ -49,9 +50,9 @@ pub use rtc_source as source;
 pub use rtc_source::{Level, Levels};
 pub use signature::{Signature, SignatureError};
 pub use spec::{OPTION_NAMES, RTC_OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};
+pub use stage::Stage;
 pub use stages::{
-    Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, Stage, analyse, compile, emit, pass_names, print_ast,
-    target_names,
+    Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, analyse, compile, emit, pass_names, print_ast, target_names,
 };
 pub use tile_ir::TileKernel;
 pub use tuning::estimate;

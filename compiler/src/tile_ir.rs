@@ -14,7 +14,8 @@
 //! assert_eq!(sources.position(found[0].labels[0].span).column, 15);
 //! ```
 
-use crate::stages::{self, Observer, Stage};
+use crate::Stage;
+use crate::stages::{self, Observer};
 use crate::{Analysed, Artifact, COMPILER_VERSION, Compiled, Failure, fingerprint, memory};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{Metadata, Target};
