@@ -73,8 +73,7 @@ fn compile(program: &Program, spec: &Spec, arch: &str) -> Result<Arc<Compilation
     let compiled = rtc_compiler::compile(program, &specialization, arch, hash, &mut noted)?;
     let kernel = rtc_ir::text::parse(&noted.scheduled_text)
         .map_err(|e| Failure::internal("the tile IR printed before conversions are split", e.to_string()))?;
-    let given = kernel.registers_at_start().or(kernel.options.maxnreg);
-    let registers = given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(rtc_abi::REGISTERS_PER_THREAD));
+    let registers = rtc_passes::work::registers_or_set(&kernel);
     Ok(Arc::new(Compilation { compiled, mlir: noted.mlir, conversions: conversions(&kernel), registers }))
 }
 

@@ -265,17 +265,11 @@ fn crates_import_strictly_downward() {
 #[test]
 fn semantic_analysis_imports_downward() {
     let layer = |name: &str| SEMA.iter().position(|names| names.contains(&name));
-    let folder = "compiler/sema/src/";
-    for path in all(".rs") {
-        let name = shown(&path);
-        let Some(inside) = name.strip_prefix(folder) else { continue };
-        let module = inside.trim_end_matches(".rs").split('/').next().unwrap_or_default();
-        let own = layer(module).unwrap_or_else(|| panic!("{name} is in no layer of SEMA"));
-        let text = fs::read_to_string(&path).expect("readable");
-        for (at, _) in text.match_indices("crate::") {
-            let rest = &text[at + "crate::".len()..];
-            let other = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
-            assert!(layer(other).is_none_or(|other| other <= own), "{name} must not import {other}");
+    for (module, others) in imports::imports("compiler/sema/src") {
+        let Some(name) = module.first() else { continue };
+        let own = layer(name).unwrap_or_else(|| panic!("{name} is in no layer of SEMA"));
+        for other in others.iter().filter_map(|other| other.first()) {
+            assert!(layer(other).is_none_or(|other| other <= own), "{} must not import {other}", module.join("/"));
         }
     }
 }

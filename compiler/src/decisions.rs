@@ -104,9 +104,5 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));
     let found = rtc_passes::decisions(source, passed, &cx, options.structure);
     let found = found.map_err(|error| Failure::internal("the decisions about loops".to_owned(), error.to_string()))?;
-    let given = kernel.registers_at_start().or(kernel.options.maxnreg);
-    Ok((found, given.unwrap_or_else(|| rtc_passes::work::registers(&kernel).min(MOST_REGISTERS))))
+    Ok((found, rtc_passes::work::registers_or_set(&kernel)))
 }
-
-/// The limit of a thread; further values are spilled.
-const MOST_REGISTERS: u32 = 255;

@@ -9,7 +9,7 @@
 /// assert_eq!(sm.occupancy(128, 168, 64 << 10), 3);
 /// assert_eq!((SmLimits::blocks_by_registers(168, 128), sm.blocks_beside_registers(128, 64 << 10)), (3, 3));
 /// assert_eq!((SmLimits::registers_for(3, 128), SmLimits::most_registers(512)), (168, 128));
-/// assert_eq!(sm.shared_for(2), 113 << 10);
+/// assert_eq!((sm, sm.shared_for(2)), (SmLimits::HOPPER, 113 << 10));
 /// // A block of 512 threads alone on an SM, and one of 32.
 /// assert_eq!(SmLimits::most_registers(512), REGISTERS / 512 / REGISTER_STEP * REGISTER_STEP);
 /// assert_eq!(SmLimits::most_registers(32), REGISTERS_PER_THREAD);
@@ -38,6 +38,9 @@ const PARTS: u32 = 4;
 const WARP: u32 = 32;
 
 impl SmLimits {
+    /// An SM of Hopper, which the large Blackwell has, too.
+    pub const HOPPER: SmLimits = SmLimits { threads: 2048, blocks: 32, shared_bytes: 228 << 10, reserved_bytes: 1024 };
+
     /// How many blocks run on the SM at a time: blocks of `threads` threads with `registers` registers each and
     /// `shared_bytes` of shared memory. 0 if not even one fits.
     pub fn occupancy(self, threads: u32, registers: u32, shared_bytes: u32) -> u32 {
@@ -78,8 +81,6 @@ impl SmLimits {
 mod tests {
     use super::*;
 
-    const H100: SmLimits = SmLimits { threads: 2048, blocks: 32, shared_bytes: 233_472, reserved_bytes: 1024 };
-
     #[test]
     fn blocks_follow_from_registers() {
         assert_eq!(SmLimits::blocks_by_registers(128, 128), 4);
@@ -95,13 +96,13 @@ mod tests {
 
     #[test]
     fn shared_memory_threads_and_blocks_limit_too() {
-        assert_eq!(H100.blocks_beside_registers(128, 0), 16);
-        assert_eq!(H100.blocks_beside_registers(32, 0), 32);
-        assert_eq!(H100.blocks_beside_registers(128, 48 * 1024), 4);
-        assert_eq!(H100.shared_for(1), 227 << 10);
+        assert_eq!(SmLimits::HOPPER.blocks_beside_registers(128, 0), 16);
+        assert_eq!(SmLimits::HOPPER.blocks_beside_registers(32, 0), 32);
+        assert_eq!(SmLimits::HOPPER.blocks_beside_registers(128, 48 * 1024), 4);
+        assert_eq!(SmLimits::HOPPER.shared_for(1), 227 << 10);
         for blocks in 1..=8 {
-            assert!(H100.blocks_beside_registers(64, H100.shared_for(blocks)) >= blocks);
-            assert!(H100.blocks_beside_registers(64, H100.shared_for(blocks) + 1) < blocks);
+            assert!(SmLimits::HOPPER.blocks_beside_registers(64, SmLimits::HOPPER.shared_for(blocks)) >= blocks);
+            assert!(SmLimits::HOPPER.blocks_beside_registers(64, SmLimits::HOPPER.shared_for(blocks) + 1) < blocks);
         }
     }
 

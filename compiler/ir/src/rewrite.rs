@@ -111,6 +111,20 @@ impl Kernel {
         self.replace_uses_except(old, new, None);
     }
 
+    /// Erases an operation and uses `value` in place of its one result, whose name it takes.
+    pub fn replace_op(&mut self, op: Op, value: Value) {
+        self.replace_value(self.result(op, 0), value);
+        self.erase(op);
+    }
+
+    /// Uses `new` wherever `old` was used, and gives it the name.
+    pub fn replace_value(&mut self, old: Value, new: Value) {
+        if let Some(name) = self.value(old).name.clone() {
+            self.name_value(new, &name);
+        }
+        self.replace_uses(old, new);
+    }
+
     /// Uses `new` wherever `old` was used, but for the operands of one operation.
     pub fn replace_uses_except(&mut self, old: Value, new: Value, except: Option<Op>) {
         if old == new {

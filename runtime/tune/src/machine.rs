@@ -2,9 +2,6 @@
 
 use rtc_abi::{SmLimits, Target};
 
-/// An SM of Hopper, for architectures that are no target.
-const HOPPER: SmLimits = SmLimits { threads: 2048, blocks: 32, shared_bytes: 228 << 10, reserved_bytes: 1024 };
-
 /// What a GPU has.
 ///
 /// ```
@@ -44,7 +41,7 @@ impl Machine {
             120 => (170, 2.2e9, 1.6e12),
             _ => (132, 1.5e9, 4.2e12),
         };
-        let sm = Target::of_capability(capability).map_or(HOPPER, |target| target.sm);
+        let sm = Target::of_capability(capability).map_or(SmLimits::HOPPER, |target| target.sm);
         Machine { capability, multiprocessors, clock, bandwidth, cache_bytes: 32.0, sm }
     }
 

@@ -5,6 +5,8 @@
 //! // no box [mask-form]: a mask is not a conjunction of `index < size` comparisons
 //! ```
 
+use std::cell::RefCell;
+
 use rtc_ir::analysis::{NameOf, Poly, Ranges, annotated};
 use rtc_ir::{Kernel, Op, OpKind};
 
@@ -27,9 +29,10 @@ use super::box_analysis::{BoxAccess, BoxAnalysis, BoxAxis, Fill, Outer};
 /// ```
 pub fn print_accesses(kernel: &Kernel) -> String {
     let ranges = Ranges::new(kernel);
+    let known = RefCell::new(BoxAnalysis::new(kernel, &ranges));
     let text = |op: Op, name: NameOf<'_>| {
         let pointer = || kernel.value_type(kernel.operand(op, 0)).shape().is_some();
-        let mut known = BoxAnalysis::new(kernel, &ranges);
+        let mut known = known.borrow_mut();
         let access = match kernel.kind(op) {
             OpKind::Load { .. } if pointer() => known.load(op),
             OpKind::Store { .. } if pointer() => known.stored(op),

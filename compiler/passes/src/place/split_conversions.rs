@@ -68,11 +68,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
         };
         let loaded = Builder::before(kernel, op).local_load_to(buffer, ty)?;
-        if let Some(name) = kernel.value(result).name.clone() {
-            kernel.name_value(loaded, &name);
-        }
-        kernel.replace_uses(result, loaded);
-        kernel.erase(op);
+        kernel.replace_op(op, loaded);
     }
     Ok(())
 }

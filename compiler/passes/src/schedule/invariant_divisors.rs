@@ -47,11 +47,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             None => *made.entry(key).or_insert(Divisor::before(kernel, &division, ty)?),
         };
         let result = division.written_out(kernel, divisor, ty)?;
-        if let Some(name) = kernel.value(kernel.result(division.op, 0)).name.clone() {
-            kernel.name_value(result, &name);
-        }
-        kernel.replace_uses(kernel.result(division.op, 0), result);
-        kernel.erase(division.op);
+        kernel.replace_op(division.op, result);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use rtc_ir::Kernel;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::{PassContext, PassError};
 
-/// The same in addition to all tiles, with other work between dots.
+/// The registers of a consumer thread in addition to all tiles, with other work between dots.
 pub(crate) const SCALAR_REGISTERS: u32 = 16;
 
 /// Bytes of results per warp that go through shared memory at a time.

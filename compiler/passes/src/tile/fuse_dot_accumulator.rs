@@ -24,11 +24,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             let (product, other) = (kernel.operand(op, product), kernel.operand(op, other));
             if let Some(dot) = folds(kernel, op, product, other) {
                 kernel.set_operand(dot, 2, other);
-                kernel.replace_uses(kernel.result(op, 0), product);
-                if let Some(name) = kernel.value(kernel.result(op, 0)).name.clone() {
-                    kernel.name_value(product, &name);
-                }
-                kernel.erase(op);
+                kernel.replace_op(op, product);
                 break;
             }
         }

@@ -8,7 +8,7 @@
 
 use rtc_ir::{BlockPtrType, Builder, Elem, Kernel, Op, OpKind, Padding, Phase, Type, TypeError, Value, view};
 
-use super::views::{self, Views};
+use super::views::Views;
 use super::window::{self, Caching, Window, WindowAxis};
 use crate::{Pass, PassContext, PassError};
 
@@ -71,7 +71,7 @@ fn lower(kernel: &mut Kernel, views: &mut Views, op: Op) -> Result<(), PassError
                 Padding::Nan => Some(window::filling(&mut b, tile, true)?),
             };
             let loaded = window.load(&mut b, other, Caching { cache, evict, volatile })?;
-            views::replace(kernel, op, loaded);
+            kernel.replace_op(op, loaded);
         }
         OpKind::BlockStore { check, cache, evict } => {
             let store = view::BlockStore::at(kernel, op);

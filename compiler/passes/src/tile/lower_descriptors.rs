@@ -11,7 +11,7 @@ use rtc_ir::{
     TypeError, Value, constant_bits, view,
 };
 
-use super::views::{self, Views};
+use super::views::Views;
 use super::window::{self, Caching, Window, WindowAxis};
 use crate::access::host_values;
 use crate::{Pass, PassContext, PassError};
@@ -95,20 +95,20 @@ impl Lowering {
             }
             OpKind::DescSize { axis } => {
                 let size = self.views.parts(view::DescSize::at(kernel, op).desc())?[1 + axis as usize];
-                views::replace(kernel, op, size);
+                kernel.replace_op(op, size);
             }
             OpKind::DescStride { axis } => {
                 let desc = view::DescStride::at(kernel, op).desc();
                 let rank = described(kernel, desc)?.shape.rank();
                 let stride = self.views.parts(desc)?[1 + rank + axis as usize];
-                views::replace(kernel, op, stride);
+                kernel.replace_op(op, stride);
             }
             OpKind::DescLoad {} | OpKind::DescGather {} => {
                 let (access, mut b) = self.access(kernel, op)?;
                 let window = access.window(&mut b)?;
                 let other = outside(&mut b, access.elem, window.accessed(), access.nan)?;
                 let loaded = window.load(&mut b, Some(other), Caching::NONE)?;
-                views::replace(kernel, op, loaded);
+                kernel.replace_op(op, loaded);
             }
             OpKind::DescStore {} | OpKind::DescScatter {} => {
                 let last = kernel.kind(op).spec().operands.len() - 1;

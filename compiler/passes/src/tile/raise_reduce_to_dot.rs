@@ -30,12 +30,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         let zeros = build.constant_of(Literal::float(0.0), ty)?;
         let kind = OpKind::Dot { precision: Precision::Ieee, kind: DotKind::Unset, max_imprecise: None };
         let dot = build.build(kind, &[lhs, rhs, zeros], &[], &[], &[], &[ty])?;
-        let product = kernel.result(dot, 0);
-        if let Some(name) = kernel.value(result).name.clone() {
-            kernel.name_value(product, &name);
-        }
-        kernel.replace_uses(result, product);
-        kernel.erase(op);
+        kernel.replace_op(op, kernel.result(dot, 0));
     }
     Ok(())
 }

@@ -24,11 +24,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         let Some((signed, x, c)) = spelled(kernel, op) else { continue };
         let mut builder = Builder::before(kernel, op);
         let remainder = if signed { builder.remsi(x, c)? } else { builder.remui(x, c)? };
-        if let Some(name) = kernel.value(kernel.result(op, 0)).name.clone() {
-            kernel.name_value(remainder, &name);
-        }
-        kernel.replace_uses(kernel.result(op, 0), remainder);
-        kernel.erase(op);
+        kernel.replace_op(op, remainder);
     }
     let zeros = zeros(kernel);
     for op in zeros {

@@ -81,13 +81,3 @@ impl Views {
         Ok(())
     }
 }
-
-/// Replaces the result of an operation, which is erased.
-pub(super) fn replace(kernel: &mut Kernel, op: Op, value: Value) {
-    let result = kernel.result(op, 0);
-    if let Some(name) = kernel.value(result).name.clone() {
-        kernel.name_value(value, &name);
-    }
-    kernel.replace_uses(result, value);
-    kernel.erase(op);
-}

@@ -3,6 +3,7 @@
 //! Numeric tiles count as their layouts distribute them. Masks and operands of addresses count less: the back end
 //! recomputes many of them, or folds them into the instructions.
 
+use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
 use std::collections::HashMap;
 
@@ -12,6 +13,12 @@ use super::instructions::width;
 const BASE: f64 = 12.0;
 /// Registers of addresses, descriptors and counters in kernels with dots.
 const PRODUCT: f64 = 12.0;
+
+/// The registers of a thread: those that the kernel sets, else the estimate up to what a thread can have.
+pub fn registers_or_set(kernel: &Kernel) -> u32 {
+    let set = kernel.registers_at_start().or(kernel.options.maxnreg);
+    set.unwrap_or_else(|| registers(kernel).min(REGISTERS_PER_THREAD))
+}
 
 /// The estimated registers of a thread; more than the target has means that some are spilled.
 pub fn registers(kernel: &Kernel) -> u32 {

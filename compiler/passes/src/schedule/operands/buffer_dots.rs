@@ -86,12 +86,7 @@ pub(crate) fn stage(kernel: &mut Kernel, op: Op, buffers: &HashMap<Value, Value>
     let mut builder = Builder::before(kernel, op);
     builder.set_loc(loc);
     let made = builder.build(OpKind::DotBuffers { kind }, &[views[0], views[1], acc], &[], &[], &[], &[ty])?;
-    let sum = kernel.result(made, 0);
-    if let Some(name) = kernel.value(result).name.clone() {
-        kernel.name_value(sum, &name);
-    }
-    kernel.replace_uses(result, sum);
-    kernel.erase(op);
+    kernel.replace_op(op, kernel.result(made, 0));
     Ok(())
 }
 

@@ -29,12 +29,7 @@ pub(crate) fn stage_dot(kernel: &mut Kernel, op: Op, staged: &mut StagedOperands
     let result = kernel.result(op, 0);
     let ty = kernel.value_type(result);
     let made = Builder::before(kernel, op).build(OpKind::Mma {}, &[lhs, rhs, acc], &[], &[], &[], &[ty])?;
-    let sum = kernel.result(made, 0);
-    if let Some(name) = kernel.value(result).name.clone() {
-        kernel.name_value(sum, &name);
-    }
-    kernel.replace_uses(result, sum);
-    kernel.erase(op);
+    kernel.replace_op(op, kernel.result(made, 0));
     Ok(())
 }
 

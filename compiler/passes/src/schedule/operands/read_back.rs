@@ -14,7 +14,7 @@ pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
                 if kernel.is_used(result) {
                     let ty = kernel.value_type(result);
                     let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
-                    replace(kernel, result, loaded);
+                    kernel.replace_value(result, loaded);
                 }
                 kernel.erase(user);
             }
@@ -35,7 +35,7 @@ pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
                 let cast = kernel.clone_op(user, &[loaded], &[to]);
                 kernel.insert_op(cast, Position::Before(user));
                 for conversion in kernel.users(result) {
-                    replace(kernel, kernel.result(conversion, 0), kernel.result(cast, 0));
+                    kernel.replace_value(kernel.result(conversion, 0), kernel.result(cast, 0));
                     kernel.erase(conversion);
                 }
                 kernel.erase(user);
@@ -46,15 +46,8 @@ pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
     let Some(first) = others.into_iter().reduce(|first, other| earlier(kernel, first, other)) else { return Ok(()) };
     let ty = kernel.value_type(value);
     let loaded = Builder::before(kernel, first).local_load_to(buffer, ty)?;
-    replace(kernel, value, loaded);
+    kernel.replace_value(value, loaded);
     Ok(())
-}
-
-fn replace(kernel: &mut Kernel, old: Value, new: Value) {
-    if let Some(name) = kernel.value(old).name.clone() {
-        kernel.name_value(new, &name);
-    }
-    kernel.replace_uses(old, new);
 }
 
 /// The one type that all users of a value convert it to.

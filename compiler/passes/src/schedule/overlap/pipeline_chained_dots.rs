@@ -216,11 +216,7 @@ impl ChainedDots {
         Builder::at_end(kernel, none).yield_values(&inits)?;
         let branch = Builder::before(kernel, of).build(OpKind::IfElse {}, &[runs], &[], &[], &[some, none], &types)?;
         for (number, result) in results.iter().enumerate() {
-            let new = kernel.result(branch, number);
-            if let Some(name) = kernel.value(*result).name.clone() {
-                kernel.name_value(new, &name);
-            }
-            kernel.replace_uses(*result, new);
+            kernel.replace_value(*result, kernel.result(branch, number));
         }
 
         // The first part of the first iteration.

@@ -79,11 +79,7 @@ pub(crate) fn stage(
         let (Some(shape), Some(elem)) = (ty.shape(), ty.elem()) else { continue };
         let buffer = Builder::before(kernel, of).buffer(SharedType { elem, shape, layout: None, slots: 1 }, ALIGN)?;
         let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
-        if let Some(name) = kernel.value(result).name.clone() {
-            kernel.name_value(loaded, &name);
-        }
-        kernel.replace_uses(result, loaded);
-        kernel.erase(load);
+        kernel.replace_op(load, loaded);
         staged.push((buffer, row.clone()));
     }
     Ok(staged)
