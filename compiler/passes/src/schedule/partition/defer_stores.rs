@@ -47,7 +47,7 @@ pub(crate) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
     let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
-    let narrow = kernel.value_type(view::Store::at(kernel, store).value()).elem().is_some_and(|elem| elem.bits() == 16);
+    let narrow = kernel.value_type(stored_tile(kernel, store)).elem().is_some_and(|elem| elem.bits() == 16);
     let alone = matches!(mmas[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
     around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
