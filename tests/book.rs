@@ -193,7 +193,7 @@ fn environment_variables_are_listed() {
 
 #[test]
 fn launch_options_are_listed() {
-    let source = read(&root().join("compiler/src/spec.rs"));
+    let source = read(&root().join("compiler/program/src/spec.rs"));
     let list = source.split_once("OPTION_NAMES: &[&str] = &[").and_then(|(_, rest)| rest.split("];").next());
     let names: Vec<&str> = list.expect("a list").split('"').skip(1).step_by(2).collect();
     let page = read(&root().join("docs/formats/spec.md"));

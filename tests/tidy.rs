@@ -14,9 +14,9 @@ mod words;
 
 /// The layers of the workspace; a crate imports only crates of lower layers, and of its own layer none.
 const LAYERS: &[(u32, &[&str])] = &[
-    (8, &["rtc-python"]),
+    (9, &["rtc-python"]),
     (
-        7,
+        8,
         &[
             "rtc",
             "rtc-benches",
@@ -29,7 +29,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     ),
     // Examples to be copied.
     (
-        7,
+        8,
         &[
             "vector_add",
             "softmax",
@@ -43,9 +43,10 @@ const LAYERS: &[(u32, &[&str])] = &[
             "tutorial",
         ],
     ),
-    (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
-    (5, &["rtc-runtime", "rtc-build"]),
-    (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
+    (7, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
+    (6, &["rtc-runtime", "rtc-build"]),
+    (5, &["rtc-compiler", "rtc-lsp"]),
+    (4, &["rtc-cache", "rtc-emulator", "rtc-program"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
     (1, &["rtc-abi", "rtc-assembler", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
@@ -71,7 +72,7 @@ const SEMA: &[&[&str]] = &[
         "values",
         "world",
     ],
-    &["assertion", "broadcast", "cast", "emitter", "expect", "library_call", "reshape", "tensor_views"],
+    &["assertion", "broadcast", "cast", "emitter", "expect", "facts", "library_call", "reshape", "tensor_views"],
     &["cx", "operators"],
     &["builtins"],
     &[

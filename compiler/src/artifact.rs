@@ -1,6 +1,6 @@
 //! The result of a compilation: PTX and its metadata.
 
-use crate::spec::const_to_json;
+use crate::const_to_json;
 use rtc_abi::Metadata;
 use rtc_abi::spec::{ArgKind, Specialization};
 use serde_json::{Map, Value};

@@ -13,18 +13,11 @@
 
 mod artifact;
 mod decisions;
-mod docs;
 mod explain;
-mod failure;
 mod fingerprint;
 mod fix;
-mod kernels;
 mod memory;
-mod no_kernel;
 mod packed;
-mod program;
-mod signature;
-mod spec;
 mod stage;
 mod stages;
 mod tile_ir;
@@ -33,23 +26,22 @@ mod tuning;
 pub use artifact::Artifact;
 pub use decisions::{Decisions, decisions};
 pub use explain::explain;
-pub use failure::Failure;
 pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash, tile_fingerprint};
 pub use fix::{Fix, fix};
-pub use kernels::{KernelInfo, ParamInfo, PinnedType};
 pub use packed::{Packed, pack, packed_metadata, unpack};
-pub use program::{Program, Source};
 pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
 pub use rtc_abi::tuning::{Choice, HostValue, Tuning};
 pub use rtc_abi::{DType, Metadata, ValueType};
 pub use rtc_codegen::llvm_version;
 pub use rtc_passes::work;
+pub use rtc_program::{
+    Failure, KernelInfo, OPTION_NAMES, ParamInfo, PinnedType, Program, RTC_OPTION_NAMES, Signature, SignatureError, Source,
+    Spec, const_from_json, const_to_json, file_candidates, set_option,
+};
 pub use rtc_sema::suggest;
 pub use rtc_source as source;
 pub use rtc_source::{Level, Levels};
-pub use signature::{Signature, SignatureError};
-pub use spec::{OPTION_NAMES, RTC_OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};
 pub use stage::Stage;
 pub use stages::{
     Analysed, Compiled, DEFAULT_ARCH, Observer, Silent, analyse, compile, emit, pass_names, print_ast, target_names,

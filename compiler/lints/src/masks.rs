@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Part, conjunction};
 use rtc_ir::{Kernel, Literal, Loc, Op, OpKind, Predicate, Value, ValueDef, linear_sources, regions, view, walk};
-use rtc_source::{Code, Diagnostic};
+use rtc_source::{Code, Diagnostic, Span};
 
 use super::{About, REACH, text};
 
@@ -175,7 +175,14 @@ fn masked_elsewhere(about: &About<'_>, op: Op, bound: &MaskBound) -> Option<Diag
         d = d.label(other, "masked here");
     }
     let rest = if access.store { "" } else { ", other=0.0" };
-    Some(d.help(format!("pass `mask={condition}{rest}`, or show that all offsets are inside")))
+    d = d.help(format!("pass `mask={condition}{rest}`, or show that all offsets are inside"));
+    // The call's last character, before which an argument goes.
+    let span = d.span();
+    if about.source_text(span).is_some_and(|call| call.ends_with(')')) && text(about, comparison).is_some() {
+        let at = span.end - 1;
+        d = d.edit(Span { start: at, end: at, ..span }, format!(", mask={condition}{rest}"));
+    }
+    Some(d)
 }
 
 fn pointer_text(about: &About<'_>, op: Op) -> String {

@@ -213,6 +213,9 @@ impl<'a> Evaluator<'a> {
             d = d.help(instead);
         } else if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `.{close}`?"));
+            if self.source_text(span) == Some(name) {
+                d = d.edit(span, close);
+            }
         } else if matches!((&value.val, &free), (Val::Tensor(_), Some(Val::Builtin(_) | Val::Function(_)))) {
             d = d.help(format!("it is a function, not a method: write `tl.{name}(x, ...)`"));
         } else if let (Val::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_)), Val::Const(_)) =

@@ -209,12 +209,10 @@ impl<'a> Evaluator<'a> {
             let Some((root, rest)) = name.as_deref().and_then(|name| name.split_once('.')) else { continue };
             if file.definitions.last(root).is_none() && suggest(root, ["triton"]).is_some() {
                 let message = format!("the name `{root}` is not defined");
-                return self.error(
-                    Code::UNDEFINED_NAME,
-                    decorator.span,
-                    message,
-                    &format!("did you mean `@triton.{rest}`?"),
-                );
+                let span = decorator.span;
+                let wrong = Span { end: span.start + root.len() as u32, ..span };
+                let d = Diagnostic::error(Code::UNDEFINED_NAME, span, message);
+                return self.fail(d.help(format!("did you mean `@triton.{rest}`?")).edit(wrong, "triton"));
             }
         }
         Ok(())
@@ -296,6 +294,11 @@ impl<'a> Evaluator<'a> {
             static_loops: 0,
             failed: false,
         };
+        for ((name, arg), param) in bound.iter().zip(&f.def.params) {
+            if *name == param.name.text {
+                self.note_fact(param.name.span, &arg.val);
+            }
+        }
         for (name, arg) in bound {
             frame.scope.insert(name, Binding { val: arg.val, span: arg.span, version: 0, gone: None });
         }
@@ -384,8 +387,11 @@ impl<'a> Evaluator<'a> {
         span: Span,
     ) -> R<Vec<(Symbol, Arg<'a>)>> {
         let library = self.world.is_library(module);
-        let refuse = |cx: &mut Evaluator<'a>, at: Span, message: String, help: String| {
+        let refuse = |cx: &mut Evaluator<'a>, at: Span, message: String, help: String, instead: Option<&str>| {
             let mut d = Diagnostic::error(Code::WRONG_ARGUMENTS, at, message);
+            if let Some(instead) = instead {
+                d = d.edit(at, instead);
+            }
             if !library && name_span != at {
                 d = d.label(name_span, "defined here");
             }
@@ -409,7 +415,7 @@ impl<'a> Evaluator<'a> {
                     let count = by_position.len();
                     let message = format!("`{name}` takes {count} arguments, but {given} are given");
                     let names: Vec<String> = params.iter().map(|p| format!("`{}`", p.name.text)).collect();
-                    return refuse(self, arg.span, message, format!("its parameters are {}", names.join(", ")));
+                    return refuse(self, arg.span, message, format!("its parameters are {}", names.join(", ")), None);
                 }
             }
         }
@@ -424,18 +430,16 @@ impl<'a> Evaluator<'a> {
             match at {
                 Some(i) if slots[i].is_some() => {
                     let message = format!("`{name}` got the argument `{key}` twice");
-                    return refuse(self, key_span, message, "pass it by position or by name, not both".into());
+                    return refuse(self, key_span, message, "pass it by position or by name, not both".into(), None);
                 }
                 Some(i) => slots[i] = Some(arg),
                 None if takes_more => more.push((Val::str(&key), arg.val)),
                 None => {
                     let mut named = counterparts::of_keyword(&key).iter().copied();
                     let close = named.find(|n| params.iter().any(|p| &*p.name.text == *n));
-                    let help = match close.or_else(|| suggest(&key, params.iter().map(|p| &*p.name.text))) {
-                        Some(close) => format!("did you mean `{close}`?"),
-                        None => parameters,
-                    };
-                    return refuse(self, key_span, format!("`{name}` has no parameter `{key}`"), help);
+                    let close = close.or_else(|| suggest(&key, params.iter().map(|p| &*p.name.text)));
+                    let help = close.map_or(parameters, |close| format!("did you mean `{close}`?"));
+                    return refuse(self, key_span, format!("`{name}` has no parameter `{key}`"), help, close);
                 }
             }
         }
@@ -462,7 +466,7 @@ impl<'a> Evaluator<'a> {
         if !missing.is_empty() {
             let plural = if missing.len() == 1 { "argument" } else { "arguments" };
             let message = format!("`{name}` needs the {plural} {}", missing.join(", "));
-            return refuse(self, span, message, parameters);
+            return refuse(self, span, message, parameters, None);
         }
         Ok(bound)
     }

@@ -12,6 +12,7 @@ use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Loc, LocData, Op, OpKind, Sh
 use rtc_source::{Code, Diagnostic, Severity, SourceMap, Span};
 use rtc_syntax::ast::Symbol;
 
+use crate::facts::Facts;
 use crate::frames::{Binding, Frame, Gone};
 use crate::library::is_library;
 use crate::spec::LaunchOptions;
@@ -77,6 +78,8 @@ pub(crate) struct Emitter<'a> {
     pub span: Span,
     /// The effects of the current hook.
     pub hook: Option<HookEffects>,
+    /// The facts about expressions, where an editor asks for them.
+    pub facts: Option<Facts>,
     /// Compilation ends as soon as possible.
     pub fatal: bool,
     errors: usize,
@@ -118,6 +121,7 @@ impl<'a> Emitter<'a> {
             without_return: Vec::new(),
             span: Span::default(),
             hook: None,
+            facts: None,
             fatal: false,
             errors: 0,
             versions: 0,
@@ -143,8 +147,16 @@ impl<'a> Emitter<'a> {
         self.frame().library.is_some()
     }
 
+    /// Keeps the value of a place for editors.
+    pub(crate) fn note_fact(&mut self, span: Span, val: &Val<'a>) {
+        if let Some(facts) = &mut self.facts {
+            facts.note(&self.kernel, span, val);
+        }
+    }
+
     /// Binds a name in the current function, and names the IR value after it.
     pub(crate) fn bind(&mut self, name: &Symbol, val: Val<'a>, span: Span) {
+        self.note_fact(span, &val);
         if let Val::Tensor(Tensor { value, .. })
         | Val::BlockPtr(BlockPtr { value, .. })
         | Val::Descriptor(Descriptor { value, .. }) = &val
@@ -197,6 +209,7 @@ impl<'a> Emitter<'a> {
     /// Reports a diagnostic, with the calls that led there.
     pub(crate) fn report(&mut self, mut diagnostic: Diagnostic) {
         let library = diagnostic.labels.iter().any(|l| is_library(l.span.file));
+        diagnostic.edits.retain(|edit| !is_library(edit.span.file));
         for label in &mut diagnostic.labels {
             label.span = self.visible(label.span);
         }

@@ -9,6 +9,7 @@ use rtc_syntax::ast::{Param, Symbol};
 
 use crate::emitter::{Emitter, R, TargetInfo};
 use crate::evaluator::Evaluator;
+use crate::facts::{Fact, Facts};
 use crate::frames::Frame;
 use crate::modules::ModuleId;
 use crate::spec::{ArgKind, ConstValue, Specialization};
@@ -42,16 +43,7 @@ pub fn compile_kernel(
     target: TargetInfo,
 ) -> Result<Analysis, Diagnostics> {
     let world = World::new(modules);
-    let options = KernelOptions {
-        num_warps: spec.options.num_warps,
-        given_warps: None,
-        num_stages: spec.options.num_stages,
-        num_ctas: spec.options.num_ctas,
-        maxnreg: spec.options.maxnreg,
-        fp_fusion: spec.options.enable_fp_fusion,
-    };
-    let kernel = Kernel::new(spec.kernel.clone(), options);
-    let emitter = Emitter::new(sources, target, &spec.options, kernel);
+    let emitter = Emitter::new(sources, target, &spec.options, empty_kernel(spec));
     let mut cx = Evaluator::new(&world, emitter);
     let outcome = run(&mut cx, spec);
     let Emitter { kernel, lint_sites: sites, diagnostics, prints, .. } = cx.emitter;
@@ -61,6 +53,56 @@ pub fn compile_kernel(
         Ok(()) if errors.is_empty() => Ok(Analysis { kernel, sites, warnings, prints }),
         _ => Err(errors.into_iter().chain(warnings).collect()),
     }
+}
+
+/// The result of [`inspect_kernel`].
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// Facts about the expressions that were evaluated, in the order of their places.
+    pub facts: Vec<Fact>,
+    /// Errors, warnings and remarks, in the order in which they were found.
+    pub diagnostics: Diagnostics,
+    /// The kernel with the places that lints point at; `None` if there were errors or unknown arguments.
+    pub kernel: Option<(Kernel, Sites)>,
+    /// The output of `static_print`, line by line.
+    pub prints: Vec<String>,
+}
+
+/// Analyses a kernel for an editor: as [`compile_kernel`], but errors do not hide what is known, and an argument of which
+/// `spec` has nothing is unknown: what depends on it is passed over in silence.
+pub fn inspect_kernel(
+    sources: &SourceMap,
+    modules: &[ModuleAst<'_>],
+    spec: &Specialization,
+    target: TargetInfo,
+) -> Inspection {
+    let world = World::new(modules);
+    let mut emitter = Emitter::new(sources, target, &spec.options, empty_kernel(spec));
+    emitter.facts = Some(Facts::default());
+    let mut cx = Evaluator::new(&world, emitter);
+    let outcome = run(&mut cx, spec);
+    let Emitter { kernel, lint_sites: sites, diagnostics, prints, facts, .. } = cx.emitter;
+    let facts = facts.unwrap_or_default();
+    let is_whole = outcome.is_ok()
+        && !facts.unknown && diagnostics.iter().all(|d| d.severity != Severity::Error);
+    Inspection {
+        facts: facts.finish(),
+        diagnostics,
+        kernel: is_whole.then_some((kernel, sites)),
+        prints,
+    }
+}
+
+fn empty_kernel(spec: &Specialization) -> Kernel {
+    let options = KernelOptions {
+        num_warps: spec.options.num_warps,
+        given_warps: None,
+        num_stages: spec.options.num_stages,
+        num_ctas: spec.options.num_ctas,
+        maxnreg: spec.options.maxnreg,
+        fp_fusion: spec.options.enable_fp_fusion,
+    };
+    Kernel::new(spec.kernel.clone(), options)
 }
 
 fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
@@ -97,7 +139,16 @@ fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
     }
     let mut bound = Vec::new();
     for param in &f.def.params {
-        let val = parameter(cx, spec, f, param)?;
+        let val = match parameter(cx, spec, f, param) {
+            Ok(val) => val,
+            // An editor shows what can be known without it.
+            Err(_) if cx.facts.is_some() => Val::Error,
+            Err(fault) => return Err(fault),
+        };
+        if let (Val::Error, Some(facts)) = (&val, &mut cx.emitter.facts) {
+            facts.unknown = true;
+        }
+        cx.note_fact(param.name.span, &val);
         bound.push((param.name.text.clone(), val, param.span));
     }
     cx.frames.push(Frame {
@@ -136,6 +187,7 @@ fn parameter<'a>(cx: &mut Evaluator<'a>, spec: &Specialization, f: Function<'a>,
                 let moment = cx.world.moment_of(f.module, f.def);
                 Ok(cx.eval_at(f.module, moment, default)?.into_constexpr())
             }
+            None if cx.facts.is_some() => Ok(Val::Error),
             None => {
                 let message = format!("nothing is known of the argument `{}` of `{}`", name.text, spec.kernel);
                 cx.error(

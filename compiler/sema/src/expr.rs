@@ -29,6 +29,7 @@ impl<'a> Evaluator<'a> {
         self.deeper(expr.span, |cx| {
             cx.span = expr.span;
             let val = cx.eval_kind(expr)?;
+            cx.note_fact(expr.span, &val);
             if matches!(val, Val::Error) { Err(Fault) } else { Ok(val) }
         })
     }
@@ -176,9 +177,9 @@ impl<'a> Evaluator<'a> {
         } else if let Some(instead) = counterparts::of_python(name).or_else(|| counterparts::of_cuda(name)) {
             d = d.help(instead);
         } else if in_language.is_some() {
-            d = d.help(format!("did you mean `tl.{name}`?"));
+            d = d.help(format!("did you mean `tl.{name}`?")).edit(span, format!("tl.{name}"));
         } else if let Some(close) = suggest(name, names.iter().map(String::as_str)) {
-            d = d.help(format!("did you mean `{close}`?"));
+            d = d.help(format!("did you mean `{close}`?")).edit(span, close);
         } else {
             d = d.help("pass the value as an argument, or define a global constant");
         }

@@ -21,6 +21,7 @@
 //! | emission | `emitter.rs` | the kernel under construction, the stack of calls, the diagnostics |
 //! | | `cast.rs`, `broadcast.rs`, `reshape.rs` | casts, broadcasting, reshaping |
 //! | | `tensor_views.rs` | descriptors and block pointers as values |
+//! | | `facts.rs` | the values of expressions, for editors |
 //! | | `expect.rs`, `library_call.rs`, `assertion.rs` | checks of arguments; assertions at run time |
 //! | values | `values.rs`, `types.rs`, `const_eval.rs`, `promote.rs` | the values of expressions, and their types |
 //! | | `declared.rs` | names, parameters and defaults of built-ins, as the build script reads them |
@@ -50,6 +51,7 @@ mod entry;
 mod evaluator;
 mod expect;
 mod expr;
+mod facts;
 mod frames;
 mod globals;
 mod hooks;
@@ -72,7 +74,8 @@ mod values;
 mod world;
 
 pub use emitter::TargetInfo;
-pub use entry::{Analysis, compile_kernel};
+pub use entry::{Analysis, Inspection, compile_kernel, inspect_kernel};
+pub use facts::{Fact, FactValue, Refers};
 pub use rtc_abi::spec;
 pub use suggest::suggest;
 pub use tuning::tuning;

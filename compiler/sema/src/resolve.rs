@@ -237,6 +237,10 @@ impl<'a> Evaluator<'a> {
             d = d.help(instead);
         } else if let Some(close) = suggest(name, known) {
             d = d.help(format!("did you mean `{module}.{close}`?"));
+            // The place is an import where that names the member.
+            if self.source_text(span) == Some(name) {
+                d = d.edit(span, close);
+            }
         } else if let ModuleRef::Language = module {
             d = d.help("`docs/language/functions` lists what `tl` has");
         }

@@ -15,6 +15,18 @@ use crate::evaluator::Evaluator;
 use crate::types::ElemTy;
 use crate::values::{Const, Tensor, Val, is_constexpr};
 
+/// The name that `advance` moves: `p` of `tl.advance(p, offsets)` and `p.advance(offsets)`.
+fn advanced(call: &Expr) -> Option<&Symbol> {
+    let ExprKind::Call { func, args } = &call.kind else { return None };
+    match &func.kind {
+        ExprKind::Attribute { value, .. } if value.as_name().is_some_and(|name| &**name == "tl") => {
+            args.first()?.value.as_name()
+        }
+        ExprKind::Attribute { value, .. } => value.as_name(),
+        _ => None,
+    }
+}
+
 /// The return value of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Return<'a> {
@@ -156,12 +168,13 @@ impl<'a> Evaluator<'a> {
             StmtKind::Expr(expr) => {
                 let val = self.eval(expr)?;
                 if let (Val::BlockPtr(_), ExprKind::Call { .. }) = (&val, &expr.kind) {
-                    return self.error(
-                        Code::UNUSED_RESULT,
-                        expr.span,
-                        "`advance` gives a moved pointer and leaves its argument as it is",
-                        "assign the result: `ptr = tl.advance(ptr, offsets)`",
-                    );
+                    let message = "`advance` gives a moved pointer and leaves its argument as it is";
+                    let mut d = Diagnostic::error(Code::UNUSED_RESULT, expr.span, message)
+                        .help("assign the result: `ptr = tl.advance(ptr, offsets)`");
+                    if let Some(pointer) = advanced(expr) {
+                        d = d.edit(Span { end: expr.span.start, ..expr.span }, format!("{pointer} = "));
+                    }
+                    return self.fail(d);
                 }
                 if let Val::Tensor(hinted) = val {
                     self.apply_hint(hinted);

@@ -24,6 +24,15 @@ pub struct Label {
     pub primary: bool,
 }
 
+/// A change of the source text: an insertion where the span is empty.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Edit {
+    /// The text that is replaced.
+    pub span: Span,
+    /// The new text.
+    pub text: String,
+}
+
 /// One finding for the user: a code, one plain sentence, labelled places, notes, and a help that says what to write.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
@@ -39,6 +48,9 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// The replacement.
     pub help: Option<String>,
+    /// The changes of the text that carry out the help; empty where it leaves a choice.
+    #[serde(default)]
+    pub edits: Vec<Edit>,
 }
 
 /// Several findings, in the order of discovery.
@@ -62,7 +74,7 @@ impl Diagnostic {
 
     fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         let label = Label { span, text: String::new(), primary: true };
-        Diagnostic { severity, code, message: message.into(), labels: vec![label], notes: Vec::new(), help: None }
+        Diagnostic { severity, code, message: message.into(), labels: vec![label], notes: Vec::new(), help: None, edits: Vec::new() }
     }
 
     /// Sets the text of the primary label.
@@ -86,6 +98,12 @@ impl Diagnostic {
     /// Sets the help: what to write instead.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help = Some(text.into());
+        self
+    }
+
+    /// Adds a change of the text that carries out the help.
+    pub fn edit(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.edits.push(Edit { span, text: text.into() });
         self
     }
 

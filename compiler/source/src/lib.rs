@@ -12,7 +12,7 @@ mod render;
 mod span;
 
 pub use codes::{CODES, Code};
-pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+pub use diagnostic::{Diagnostic, Diagnostics, Edit, Label, Severity};
 pub use levels::{Level, Levels, UnknownCode, WARNINGS};
 pub use map::{Position, SourceFile, SourceMap};
 pub use render::{render, render_json};

@@ -15,7 +15,7 @@
 //! assert!(text.starts_with("error[undefined-name]: `y` is not defined\n --> k.rt:1:5\n"));
 //! ```
 
-use crate::{Diagnostic, FileId, Label, Severity, SourceFile, SourceMap, Span};
+use crate::{Diagnostic, Edit, FileId, Label, Severity, SourceFile, SourceMap, Span};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;
 use std::ops::Range;
@@ -52,6 +52,7 @@ pub fn render_json(sources: &SourceMap, diagnostic: &Diagnostic) -> String {
         labels,
         notes: &diagnostic.notes,
         help: diagnostic.help.as_deref(),
+        edits: diagnostic.edits.iter().filter_map(|edit| json_edit(sources, edit)).collect(),
         rendered: render(sources, diagnostic, false),
     };
     serde_json::to_string(&json).expect("a struct of strings and numbers is always JSON")
@@ -65,6 +66,8 @@ struct JsonDiagnostic<'a> {
     labels: Vec<JsonLabel<'a>>,
     notes: &'a [String],
     help: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edits: Vec<JsonEdit<'a>>,
     rendered: String,
 }
 
@@ -78,6 +81,31 @@ struct JsonLabel<'a> {
     end_column: u32,
     text: &'a str,
     primary: bool,
+}
+
+/// A replacement of the text from line and column to the end; an insertion where they are equal.
+#[derive(Serialize)]
+struct JsonEdit<'a> {
+    file: &'a str,
+    line: u32,
+    column: u32,
+    end_line: u32,
+    end_column: u32,
+    text: &'a str,
+}
+
+fn json_edit<'a>(sources: &'a SourceMap, edit: &'a Edit) -> Option<JsonEdit<'a>> {
+    let file = sources.get(edit.span.file)?;
+    let place = |at: u32| sources.position(Span { start: at, end: at, ..edit.span });
+    let (start, end) = (place(edit.span.start), place(edit.span.end));
+    Some(JsonEdit {
+        file: &file.name,
+        line: start.line,
+        column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+        text: &edit.text,
+    })
 }
 
 fn json_label<'a>(sources: &'a SourceMap, label: &'a Label) -> Option<JsonLabel<'a>> {

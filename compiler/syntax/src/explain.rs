@@ -68,7 +68,9 @@ impl<'a> Stumble<'a> {
         }
         if self.expects("\":\"") && found.token == Token::Newline && self.first_of_line().token.begins_block() {
             let word = self.text(self.first_of_line());
-            return self.error(format!("expected `:` at the end of the `{word}` line")).help("write `:` here");
+            let at = Span { end: found.start, ..self.span(found) };
+            let missing = self.error(format!("expected `:` at the end of the `{word}` line"));
+            return missing.help("write `:` here").edit(at, ":");
         }
         if found.token == Token::Equal {
             if let Some(previous) = previous
@@ -161,23 +163,33 @@ impl<'a> Stumble<'a> {
         None
     }
 
+    /// A word that replaces a place, with spaces between it and its neighbours.
+    fn spaced(&self, place: Span, word: &str) -> String {
+        let text = self.block.text;
+        let before = text[..place.start as usize].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let after = text[place.end as usize..].chars().next().is_some_and(|c| !c.is_whitespace());
+        format!("{}{word}{}", if before { " " } else { "" }, if after { " " } else { "" })
+    }
+
     /// Mistakes that users of other languages make.
     fn foreign_habit(&self, found: &Spanned<'a>, previous: Option<&Spanned<'a>>) -> Option<Diagnostic> {
         let previous = previous?;
         let adjacent = previous.end == found.start;
         let pair =
             |first: &Token<'_>, second: &Token<'_>| previous.token == *first && found.token == *second && adjacent;
+        let both = self.span(previous).to(self.span(found));
         if pair(&Token::Ampersand, &Token::Ampersand) {
-            return Some(self.error("`&&` is not an operator").help("write `and`"));
+            return Some(self.error("`&&` is not an operator").help("write `and`").edit(both, self.spaced(both, "and")));
         }
         if pair(&Token::Pipe, &Token::Pipe) {
-            return Some(self.error("`||` is not an operator").help("write `or`"));
+            return Some(self.error("`||` is not an operator").help("write `or`").edit(both, self.spaced(both, "or")));
         }
         if found.token == Token::Bang {
-            return Some(self.error("`!` is not an operator").help("write `not`"));
+            let span = self.span(found);
+            return Some(self.error("`!` is not an operator").help("write `not`").edit(span, self.spaced(span, "not")));
         }
         if previous.token == Token::Else && found.token == Token::If {
-            return Some(self.error("`else if` is one word").help("write `elif`"));
+            return Some(self.error("`else if` is one word").help("write `elif`").edit(both, "elif"));
         }
         if found.token == Token::Newline && self.at >= 2 {
             let before = &self.block.tokens[self.at - 2].token;

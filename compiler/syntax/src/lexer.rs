@@ -283,7 +283,8 @@ impl<'s> Lexer<'s> {
         {
             let diagnostic =
                 Diagnostic::error(Code::SYNTAX, self.span(start, end), "a decimal number may not begin with `0`")
-                    .help("for an octal number, write `0o`");
+                    .help("for an octal number, write `0o`")
+                    .edit(self.span(start, start + 1), "0o");
             self.report(diagnostic, start, end);
             return;
         }

@@ -74,10 +74,8 @@ pub(crate) fn load(
     let directory = folder_of(file);
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
     let program = Program::parse_importing(read(file)?, &mut |module| {
-        // A dotted name is a path; a package is its `__init__`.
-        let path = module.replace('.', "/");
-        let ends = [".rt", ".py", "/__init__.rt", "/__init__.py"];
-        let candidates = directories.iter().flat_map(|d| ends.map(|end| d.join(format!("{path}{end}"))));
+        let names = rtc_compiler::file_candidates(module);
+        let candidates = directories.iter().flat_map(|d| names.iter().map(|name| d.join(name)));
         candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
     })?;
     let found = levels.apply(program.diagnostics().to_vec());

@@ -112,6 +112,7 @@ fn diagnostic(report: &Report, sources: &SourceMap) -> Diagnostic {
         labels,
         notes,
         help: help(report).map(str::to_owned),
+        edits: Vec::new(),
     }
 }
 

@@ -81,16 +81,12 @@ impl<'a> Args<'a> {
                 None => {
                     let mut named = counterparts::of_keyword(&name).iter().copied();
                     let close = named.find(|n| parameters.iter().any(|p| p.name == *n));
-                    let help = match close.or_else(|| suggest(&name, parameters.iter().map(|p| p.name))) {
-                        Some(close) => format!("did you mean `{close}`?"),
-                        None => expected(b),
-                    };
-                    return cx.error(
-                        Code::WRONG_ARGUMENTS,
-                        name_span,
-                        format!("`{}` has no parameter `{name}`", b.name),
-                        &help,
-                    );
+                    let message = format!("`{}` has no parameter `{name}`", b.name);
+                    let d = Diagnostic::error(Code::WRONG_ARGUMENTS, name_span, message);
+                    return cx.fail(match close.or_else(|| suggest(&name, parameters.iter().map(|p| p.name))) {
+                        Some(close) => d.help(format!("did you mean `{close}`?")).edit(name_span, close),
+                        None => d.help(expected(b)),
+                    });
                 }
             }
         }

@@ -4,12 +4,12 @@
 //! [`rtc_abi::spec`]; the same data in one line of text is a [signature](crate::signature).
 //!
 //! ```
-//! let spec = rtc_compiler::Spec::parse(r#"{
+//! let spec = rtc_program::Spec::parse(r#"{
 //!     "kernel": "add",
 //!     "args": [{"name": "x", "type": "*fp32", "divisible_by": 16}, {"name": "BLOCK", "constexpr": 1024}],
 //!     "options": {"num_warps": 8}, "arch": "sm_90a"}"#).unwrap();
 //! assert_eq!(spec.options.num_warps, 8);
-//! let error = rtc_compiler::Spec::parse(r#"{"args": [{"name": "x", "type": "fp33"}]}"#).unwrap_err();
+//! let error = rtc_program::Spec::parse(r#"{"args": [{"name": "x", "type": "fp33"}]}"#).unwrap_err();
 //! assert_eq!(error.path, "args[0].type");
 //! ```
 

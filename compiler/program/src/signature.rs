@@ -15,7 +15,7 @@
 //! Entries without a name come first and bind in order; parameters without an entry take their default.
 //!
 //! ```
-//! let signature = rtc_compiler::Signature::parse(r#"*fp32:16, i32:1, BLOCK=1024"#).unwrap();
+//! let signature = rtc_program::Signature::parse(r#"*fp32:16, i32:1, BLOCK=1024"#).unwrap();
 //! let args = signature.bind(&["x", "n", "BLOCK"]).unwrap();
 //! assert_eq!(args[1].kind.to_string(), "1");
 //! ```

@@ -3,9 +3,9 @@
 //! Reading never fails: errors become diagnostics.
 
 use crate::no_kernel::why_no_kernel;
-use crate::{Failure, KernelInfo, docs, kernels};
+use crate::{Failure, KernelInfo, docs, imports, kernels};
 use rtc_source::{Code, Diagnostic, FileId, Levels, Severity, SourceMap};
-use rtc_syntax::ast::{Module, Stmt, StmtKind};
+use rtc_syntax::ast::Module;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -48,9 +48,11 @@ pub struct Program {
 
 /// A parsed file and the name it is imported by.
 #[derive(Clone, Debug)]
-pub(crate) struct ImportedModule {
-    pub(crate) name: String,
-    pub(crate) module: Module,
+pub struct ImportedModule {
+    /// The dotted name.
+    pub name: String,
+    /// The tree.
+    pub module: Module,
 }
 
 impl Program {
@@ -154,7 +156,7 @@ impl Program {
     }
 
     /// The bitcode of libdevice, if it is given.
-    pub(crate) fn libdevice(&self) -> Option<&Arc<[u8]>> {
+    pub fn libdevice(&self) -> Option<&Arc<[u8]>> {
         self.libdevice.as_ref()
     }
 
@@ -219,63 +221,22 @@ impl Program {
         }
     }
 
-    /// The imports of the main file and of imported files: for each import the dotted names to look for, the best first.
-    /// That is the name as it is written, or beside the file for relative imports; then the last part alone, for
-    /// files that lie beside the main file.
+    /// The imports of the main file and of imported files, as [`imports`] gives them.
     fn imports(&self) -> Vec<Vec<String>> {
         let mut all: Vec<Vec<String>> = Vec::new();
-        let mut add = |name: String| {
-            let leaf = name.rsplit('.').next().unwrap_or(&name).to_owned();
-            let mut candidates = vec![name];
-            if leaf != candidates[0] {
-                candidates.push(leaf);
-            }
-            if !candidates[0].is_empty() && !all.contains(&candidates) {
-                all.push(candidates);
-            }
-        };
         for imported in &self.modules {
-            let mut statements = Vec::new();
-            imports_of(&imported.module.body, &mut statements);
-            for kind in statements {
-                match kind {
-                    StmtKind::Import { names } => names.iter().for_each(|alias| add(alias.name.text.to_string())),
-                    StmtKind::ImportFrom { module, names, level } => {
-                        let mut parts: Vec<&str> = imported.name.split('.').collect();
-                        parts.truncate(if *level == 0 { 0 } else { parts.len().saturating_sub(*level as usize) });
-                        parts.extend(module.as_ref().map(|m| &*m.text));
-                        add(parts.join("."));
-                        for alias in names {
-                            add(parts.iter().copied().chain([&*alias.name.text]).collect::<Vec<_>>().join("."));
-                        }
-                    }
-                    _ => {}
+            for candidates in imports(&imported.module, &imported.name) {
+                if !all.contains(&candidates) {
+                    all.push(candidates);
                 }
             }
         }
         all
     }
 
-    pub(crate) fn modules(&self) -> &[ImportedModule] {
+    /// The files as trees; the main file is the first.
+    pub fn modules(&self) -> &[ImportedModule] {
         &self.modules
-    }
-}
-
-/// The imports at module level, also under `if` and `try`.
-fn imports_of<'m>(body: &'m [Stmt], out: &mut Vec<&'m StmtKind>) {
-    for stmt in body {
-        match &stmt.kind {
-            kind @ (StmtKind::Import { .. } | StmtKind::ImportFrom { .. }) => out.push(kind),
-            StmtKind::If { body, orelse, .. } => {
-                imports_of(body, out);
-                imports_of(orelse, out);
-            }
-            StmtKind::Try { body, handlers, .. } => {
-                imports_of(body, out);
-                handlers.iter().for_each(|h| imports_of(&h.body, out));
-            }
-            _ => {}
-        }
     }
 }
 

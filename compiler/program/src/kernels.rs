@@ -94,8 +94,8 @@ pub(crate) fn kernels(module: &Module, text: &str) -> Vec<KernelInfo> {
     functions.iter().zip(&spans).map(info).collect()
 }
 
-/// The candidates when no name is given.
-pub(crate) fn candidates(kernels: &[KernelInfo]) -> Vec<&KernelInfo> {
+/// The candidates when a request gives no name.
+pub fn candidates(kernels: &[KernelInfo]) -> Vec<&KernelInfo> {
     let choose = |wanted: fn(&KernelInfo) -> bool| kernels.iter().filter(|k| wanted(k)).collect::<Vec<_>>();
     let choices = [choose(|k| !k.is_called && k.has_effects), choose(|k| !k.is_called), choose(|_| true)];
     choices.into_iter().find(|c| !c.is_empty()).unwrap_or_default()

@@ -1,0 +1,94 @@
+//! Facts in the form in which they are kept and shown.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rtc_sema::{Fact, FactValue, Refers};
+use rtc_source::Span;
+
+use super::items::Moves;
+
+/// A fact about a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) span: Span,
+    pub(crate) values: Rc<Vec<Value>>,
+    /// Whether there are more values.
+    pub(crate) more: bool,
+    pub(crate) refers: Option<Refers>,
+    /// Whether types and sizes are assumed.
+    pub(crate) assumed: bool,
+}
+
+/// A value of an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A run-time value: the type in the language, `fp16[128, 64]`, and in the tile IR, `tile<128x64xf16>`.
+    Tensor { language: String, ir: String },
+    /// A constant.
+    Constant(String),
+    /// A description.
+    Other(String),
+}
+
+impl Known {
+    /// Keeps a fact; `sizes` are the names of assumed sizes.
+    pub(crate) fn new(fact: Fact, assumed: bool, sizes: &[(String, u32)]) -> Known {
+        let values = fact.values.into_iter().map(|value| match value {
+            FactValue::Tensor { dtype, shape, ty } if shape.is_empty() => Value::Tensor { language: dtype, ir: ty },
+            FactValue::Tensor { dtype, shape, ty } => {
+                let named = |size: &u32| match sizes.iter().find(|(_, s)| s == size) {
+                    Some((name, _)) => name.clone(),
+                    None => size.to_string(),
+                };
+                let dims: Vec<String> = shape.iter().map(named).collect();
+                let ir = match ty.strip_prefix("tile<").filter(|_| !sizes.is_empty()) {
+                    Some(rest) => {
+                        let element = rest.splitn(shape.len() + 1, 'x').last().unwrap_or_default();
+                        format!("tile<{}x{element}", dims.join("x"))
+                    }
+                    None => ty,
+                };
+                Value::Tensor { language: format!("{dtype}[{}]", dims.join(", ")), ir }
+            }
+            FactValue::Constant(text) => Value::Constant(text),
+            FactValue::Other(text) => Value::Other(text),
+        });
+        Known { span: fact.span, values: Rc::new(values.collect()), more: fact.more, refers: fact.refers, assumed }
+    }
+
+    /// The same with the place of a definition that it refers to moved.
+    pub(crate) fn moved(&self, moves: &Moves) -> Option<Known> {
+        let refers = match &self.refers {
+            Some(Refers::Definition(span)) => Some(Refers::Definition(moves.span(*span)?)),
+            other => other.clone(),
+        };
+        Some(Known { refers, ..self.clone() })
+    }
+}
+
+/// The facts of several kernels: of a place that several know, what the chosen specializations have is kept, and the values of
+/// all of these.
+pub(crate) fn merge<'k>(units: impl Iterator<Item = &'k [Known]>) -> Vec<Known> {
+    let mut by_place: HashMap<Span, Known> = HashMap::new();
+    for fact in units.flatten() {
+        match by_place.get_mut(&fact.span) {
+            Some(known) if known.assumed == fact.assumed => {
+                if known.values.iter().ne(fact.values.iter()) {
+                    let new = fact.values.iter().filter(|v| !known.values.contains(v)).cloned();
+                    let all: Vec<Value> = known.values.iter().cloned().chain(new).collect();
+                    known.more |= fact.more;
+                    known.values = Rc::new(all);
+                }
+            }
+            // Chosen ones come first.
+            Some(_) => {}
+            None => {
+                by_place.insert(fact.span, fact.clone());
+            }
+        }
+    }
+    let mut all: Vec<Known> = by_place.into_values().collect();
+    all.sort_by_key(|fact| (fact.span.start, std::cmp::Reverse(fact.span.end)));
+    all
+}
