@@ -36,8 +36,8 @@ pub use rtc_abi::{DType, Metadata, ValueType};
 pub use rtc_codegen::llvm_version;
 pub use rtc_passes::work;
 pub use rtc_program::{
-    Failure, KernelInfo, OPTION_NAMES, ParamInfo, PinnedType, Program, RTC_OPTION_NAMES, Signature, SignatureError, Source,
-    Spec, const_from_json, const_to_json, file_candidates, set_option,
+    Failure, KernelInfo, OPTION_NAMES, ParamInfo, PinnedType, Program, RTC_OPTION_NAMES, Signature, SignatureError,
+    Source, Spec, const_from_json, const_to_json, file_candidates, set_option,
 };
 pub use rtc_sema::suggest;
 pub use rtc_source as source;

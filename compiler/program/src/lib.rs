@@ -26,6 +26,4 @@ pub use imports::{file_candidates, imports};
 pub use kernels::{KernelInfo, ParamInfo, PinnedType, candidates};
 pub use program::{ImportedModule, Program, Source};
 pub use signature::{Signature, SignatureError};
-pub use spec::{
-    OPTION_NAMES, RTC_OPTION_NAMES, Spec, const_from_json, const_to_json, set_option,
-};
+pub use spec::{OPTION_NAMES, RTC_OPTION_NAMES, Spec, const_from_json, const_to_json, set_option};

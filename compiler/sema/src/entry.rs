@@ -83,14 +83,8 @@ pub fn inspect_kernel(
     let outcome = run(&mut cx, spec);
     let Emitter { kernel, lint_sites: sites, diagnostics, prints, facts, .. } = cx.emitter;
     let facts = facts.unwrap_or_default();
-    let is_whole = outcome.is_ok()
-        && !facts.unknown && diagnostics.iter().all(|d| d.severity != Severity::Error);
-    Inspection {
-        facts: facts.finish(),
-        diagnostics,
-        kernel: is_whole.then_some((kernel, sites)),
-        prints,
-    }
+    let is_whole = outcome.is_ok() && !facts.unknown && diagnostics.iter().all(|d| d.severity != Severity::Error);
+    Inspection { facts: facts.finish(), diagnostics, kernel: is_whole.then_some((kernel, sites)), prints }
 }
 
 fn empty_kernel(spec: &Specialization) -> Kernel {

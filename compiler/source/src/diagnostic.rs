@@ -74,7 +74,15 @@ impl Diagnostic {
 
     fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
         let label = Label { span, text: String::new(), primary: true };
-        Diagnostic { severity, code, message: message.into(), labels: vec![label], notes: Vec::new(), help: None, edits: Vec::new() }
+        Diagnostic {
+            severity,
+            code,
+            message: message.into(),
+            labels: vec![label],
+            notes: Vec::new(),
+            help: None,
+            edits: Vec::new(),
+        }
     }
 
     /// Sets the text of the primary label.

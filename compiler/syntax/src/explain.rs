@@ -179,7 +179,9 @@ impl<'a> Stumble<'a> {
             |first: &Token<'_>, second: &Token<'_>| previous.token == *first && found.token == *second && adjacent;
         let both = self.span(previous).to(self.span(found));
         if pair(&Token::Ampersand, &Token::Ampersand) {
-            return Some(self.error("`&&` is not an operator").help("write `and`").edit(both, self.spaced(both, "and")));
+            return Some(
+                self.error("`&&` is not an operator").help("write `and`").edit(both, self.spaced(both, "and")),
+            );
         }
         if pair(&Token::Pipe, &Token::Pipe) {
             return Some(self.error("`||` is not an operator").help("write `or`").edit(both, self.spaced(both, "or")));

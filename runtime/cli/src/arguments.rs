@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Serve an editor as a language server, on standard input and output
+    Lsp(LspArguments),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
     /// Compile what a build script with rtc-build asks for on standard input
@@ -442,6 +444,13 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
         _ => Err(format!("`{text}` is not a number of seconds")),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LspArguments {
+    /// Use standard input and output, as without it: editors pass it by convention
+    #[arg(long)]
+    pub(crate) stdio: bool,
 }
 
 #[derive(Debug, Args)]

@@ -125,7 +125,8 @@ pub(crate) fn analyse(session: &mut Session, id: FileId) -> Analysis {
         for function in &functions {
             let name = &*function.name.text;
             let is_callee = work.items.is_called(name);
-            if is_callee == callees && !chosen.contains(name) && !(callees && work.covered(&[function]).contains(name)) {
+            if is_callee == callees && !chosen.contains(name) && !(callees && work.covered(&[function]).contains(name))
+            {
                 run(&mut work, session, function, assume(function, &functions));
             }
         }
@@ -161,8 +162,7 @@ impl Work {
 
     fn inspect(&mut self, session: &Session, key: u64, choice: &Choice) -> Unit {
         let sources = self.sources.get_or_insert_with(|| session.sources());
-        let modules: Vec<ModuleAst<'_>> =
-            self.modules.iter().map(|(name, ast)| ModuleAst { name, ast }).collect();
+        let modules: Vec<ModuleAst<'_>> = self.modules.iter().map(|(name, ast)| ModuleAst { name, ast }).collect();
         let target = TargetInfo { target: choice.target, external_libdevice: false };
         let found = inspect_kernel(sources, &modules, &choice.spec, target);
         let assumed = choice.origin == Origin::Assumed;

@@ -14,8 +14,22 @@ const SIZES: [u32; 8] = [128, 64, 32, 256, 16, 8, 512, 4];
 
 /// The functions whose first argument is a pointer.
 const POINTER_FUNCTIONS: [&str; 16] = [
-    "load", "store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg", "atomic_and", "atomic_or",
-    "atomic_xor", "make_block_ptr", "make_tensor_descriptor", "multiple_of", "max_contiguous", "advance", "max_constancy",
+    "load",
+    "store",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
+    "atomic_cas",
+    "atomic_xchg",
+    "atomic_and",
+    "atomic_or",
+    "atomic_xor",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "multiple_of",
+    "max_contiguous",
+    "advance",
+    "max_constancy",
 ];
 
 /// An assumed specialization of a function; `functions` are those it may call.
@@ -159,7 +173,8 @@ fn is_scalar(function: &FunctionDef, name: &str) -> bool {
         ExprKind::Attribute { value, .. } | ExprKind::Subscript { value, .. } => other |= is_it(value),
         ExprKind::Call { func, args } => {
             let callee = func.dotted_name().unwrap_or_default();
-            let counts = matches!(&*callee, "range" | "tl.range" | "tl.cdiv" | "tl.static_range" | "min" | "tl.minimum");
+            let counts =
+                matches!(&*callee, "range" | "tl.range" | "tl.cdiv" | "tl.static_range" | "min" | "tl.minimum");
             found |= counts && args.iter().any(|arg| is_it(&arg.value));
         }
         _ => {}

@@ -141,14 +141,16 @@ impl Session {
         let places: Vec<Span> = names.places(found.binding).map(|o| o.span).collect();
         // Where the name is used, the new one must mean nothing yet; and it must not hide a name that is used beside it.
         let taken = names.lookup(scope, new).is_some_and(|other| other != found.binding)
-            || names.bindings.iter().any(|b| *b.name == *new && places.iter().any(|p| holds(&names.scopes[b.scope], *p)));
+            || names
+                .bindings
+                .iter()
+                .any(|b| *b.name == *new && places.iter().any(|p| holds(&names.scopes[b.scope], *p)));
         if taken {
             return Err(format!("`{new}` is already a name there"));
         }
-        let edits = places.iter().map(|span| TextEdit {
-            range: file.lines.of_span(&file.text, *span),
-            new_text: new.to_owned(),
-        });
+        let edits = places
+            .iter()
+            .map(|span| TextEdit { range: file.lines.of_span(&file.text, *span), new_text: new.to_owned() });
         Ok(edits.collect())
     }
 }
@@ -159,7 +161,7 @@ fn holds(scope: &crate::names::Scope, place: Span) -> bool {
 
 /// Words that are no names.
 pub(crate) const KEYWORDS: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
-    "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or",
-    "pass", "raise", "return", "try", "while", "with", "yield",
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use lsp_types::{
-    CodeAction, CodeActionKind, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Position, Range,
-    TextEdit, Uri, WorkspaceEdit,
+    CodeAction, CodeActionKind, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Position,
+    Range, TextEdit, Uri, WorkspaceEdit,
 };
 use rtc_source::{Diagnostic, FileId, Severity};
 
@@ -20,12 +20,7 @@ impl Session {
     }
 
     /// The changes that are offered for a range: those that mend diagnostics, and a comment that chooses a specialization.
-    pub fn code_actions(
-        &mut self,
-        name: &str,
-        range: Range,
-        uri: &dyn Fn(&str) -> Option<Uri>,
-    ) -> Vec<CodeAction> {
+    pub fn code_actions(&mut self, name: &str, range: Range, uri: &dyn Fn(&str) -> Option<Uri>) -> Vec<CodeAction> {
         let Some(id) = self.id(name) else { return Vec::new() };
         let analysis = self.analysis(id);
         let mut actions = Vec::new();
@@ -56,7 +51,8 @@ impl Session {
             let statement = file.tree.body.iter().find(|s| s.span.start <= span.start && span.end <= s.span.end);
             let (Some(statement), Some(address)) = (statement, uri(&file.name)) else { continue };
             let at = Position { character: 0, ..file.lines.position(&file.text, statement.span.start as usize) };
-            let edit = TextEdit { range: Range { start: at, end: at }, new_text: format!("# rtc: {}\n", choice.text()) };
+            let edit =
+                TextEdit { range: Range { start: at, end: at }, new_text: format!("# rtc: {}\n", choice.text()) };
             actions.push(CodeAction {
                 title: format!("Choose types and sizes for `{}` in a comment", choice.spec.kernel),
                 kind: Some(CodeActionKind::REFACTOR),

@@ -23,7 +23,8 @@ impl Session {
         let offset = file.lines.offset(&file.text, position);
         let word = word_at(&file.text, offset)?;
         // The innermost expression that ends in the word: `tl.load` for `load`, `x` for `x`.
-        let fact = analysis.at(offset).find(|fact| fact.span.end as usize == word.1 || fact.span.start as usize == word.0);
+        let fact =
+            analysis.at(offset).find(|fact| fact.span.end as usize == word.1 || fact.span.start as usize == word.0);
         let fact = fact.filter(|fact| fact.span.end as usize <= word.1);
         let mut sections = Vec::new();
         let mut span = Span::new(id, word.0, word.1);
@@ -62,11 +63,15 @@ impl Session {
             Some(Refers::Definition(span)) => return self.definition_text(*span),
             None => {}
         }
-        let lines: Vec<String> = fact.values.iter().map(|value| match value {
-            Value::Tensor { language, ir } => format!("{text}: {ir}  # {language}"),
-            Value::Constant(constant) => format!("{text} = {}", cut(constant)),
-            Value::Other(description) => format!("{text}: {description}"),
-        }).collect();
+        let lines: Vec<String> = fact
+            .values
+            .iter()
+            .map(|value| match value {
+                Value::Tensor { language, ir } => format!("{text}: {ir}  # {language}"),
+                Value::Constant(constant) => format!("{text} = {}", cut(constant)),
+                Value::Other(description) => format!("{text}: {description}"),
+            })
+            .collect();
         let more = if fact.more { "\n# and more" } else { "" };
         Some(format!("```python\n{}{more}\n```", lines.join("\n")))
     }
@@ -102,13 +107,18 @@ fn origin_note(analysis: &Analysis, file: &File, id: FileId, fact: &Known) -> Op
         let statement = file.tree.body.iter().find(|s| s.span.start <= span.start && span.end <= s.span.end);
         statement.is_some_and(|s| s.span.start <= fact.span.start && fact.span.end <= s.span.end)
     };
-    let (_, choice) = analysis.choices.iter().find(|(span, _)| span.file == id && inside(span)).filter(|_| values_matter)?;
+    let (_, choice) =
+        analysis.choices.iter().find(|(span, _)| span.file == id && inside(span)).filter(|_| values_matter)?;
     Some(match &choice.origin {
         Origin::Comment(line) => format!("for the specialization of line {}", line + 1),
         Origin::File(name) => format!("for the specialization of `{}`", name.rsplit('/').next().unwrap_or(name)),
         Origin::Assumed => {
             let args = choice.spec.args.iter().map(|arg| format!("{}: {}", arg.name, arg.kind)).collect::<Vec<_>>();
-            format!("assumed: {}; a comment `# rtc: {}(...)` chooses types and sizes", args.join(", "), choice.spec.kernel)
+            format!(
+                "assumed: {}; a comment `# rtc: {}(...)` chooses types and sizes",
+                args.join(", "),
+                choice.spec.kernel
+            )
         }
     })
 }

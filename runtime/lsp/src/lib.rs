@@ -16,20 +16,25 @@
 
 mod analysis;
 mod assume;
+mod calls;
+mod completion;
 mod definition;
 mod diagnostics;
 mod hover;
+mod inlay;
 mod lines;
 mod names;
 mod reference;
+#[cfg(feature = "server")]
+mod server;
 mod session;
 mod specialize;
+mod symbols;
 
-
-
-
+pub use definition::Place;
 pub use lines::Lines;
-
-
+#[cfg(feature = "server")]
+pub use server::{serve, serve_stdio};
 pub use session::{Files, Session};
 pub use specialize::Origin;
+pub use symbols::{TOKEN_MODIFIERS, TOKEN_TYPES};

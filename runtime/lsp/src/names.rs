@@ -165,11 +165,14 @@ mod tests {
     fn lines(text: &str, name: &str, line: usize) -> Vec<usize> {
         let (tree, _) = rtc_syntax::parse(FileId(0), text);
         let names = Names::new(&tree);
-        let line_of = |o: &Occurrence| text[..o.span.start as usize].lines().count().max(1)
-            + usize::from(text[..o.span.start as usize].ends_with('\n'));
-        let here = names.occurrences.iter().find(|o| {
-            &text[o.span.start as usize..o.span.end as usize] == name && line_of(o) == line
-        });
+        let line_of = |o: &Occurrence| {
+            text[..o.span.start as usize].lines().count().max(1)
+                + usize::from(text[..o.span.start as usize].ends_with('\n'))
+        };
+        let here = names
+            .occurrences
+            .iter()
+            .find(|o| &text[o.span.start as usize..o.span.end as usize] == name && line_of(o) == line);
         let binding = here.unwrap_or_else(|| panic!("no {name} in line {line}")).binding;
         names.places(binding).map(line_of).collect()
     }

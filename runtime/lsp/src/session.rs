@@ -59,13 +59,7 @@ pub(crate) struct File {
 impl Session {
     /// No file is open.
     pub fn new(reader: Box<dyn Files>) -> Session {
-        Session {
-            reader,
-            files: Vec::new(),
-            by_name: HashMap::new(),
-            absent: Default::default(),
-            analysed: 0,
-        }
+        Session { reader, files: Vec::new(), by_name: HashMap::new(), absent: Default::default(), analysed: 0 }
     }
 
     /// Opens a file, or replaces its text.

@@ -114,17 +114,16 @@ fn choose(comment: &Comment<'_>, functions: &[&FunctionDef]) -> Checked<Choice> 
     let args = args.map_err(|error| wrong(Code::SIGNATURE, error.to_string()))?;
     let (mut options, mut target) = (options(), default_target());
     for word in comment.options.split_whitespace() {
-        let (name, value) = word.split_once('=').ok_or_else(|| {
-            wrong(Code::SPEC, format!("`{word}` is no option; write `num_warps=8` or `arch=sm_90a`"))
-        })?;
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| wrong(Code::SPEC, format!("`{word}` is no option; write `num_warps=8` or `arch=sm_90a`")))?;
         if name == "arch" {
             target = Target::named(value).map_err(|error| wrong(Code::UNSUPPORTED_TARGET, error.to_string()))?;
             continue;
         }
         let value = json_fields::parse(value).unwrap_or_else(|_| value.into());
-        set_option(&mut options, name, &Field::root(&value)).map_err(|error| {
-            wrong(Code::SPEC, format!("option `{name}`: {error}"))
-        })?;
+        set_option(&mut options, name, &Field::root(&value))
+            .map_err(|error| wrong(Code::SPEC, format!("option `{name}`: {error}")))?;
     }
     let spec = Specialization { kernel: comment.kernel.to_owned(), args, options };
     Ok(Choice { spec, target, origin: Origin::Comment(comment.line), sizes: Vec::new() })

@@ -46,7 +46,12 @@ fn diagnostics(session: &mut Session, name: &str) -> Vec<String> {
                 other => panic!("{other:?}"),
             };
             let start = d.range.start;
-            format!("{}:{} {code} {}", start.line + 1, start.character + 1, d.message.lines().next().unwrap_or_default())
+            format!(
+                "{}:{} {code} {}",
+                start.line + 1,
+                start.character + 1,
+                d.message.lines().next().unwrap_or_default()
+            )
         })
         .collect()
 }
@@ -130,7 +135,9 @@ fn several_mistakes_are_reported_at_their_columns() {
 
 #[test]
 fn a_syntax_error_hides_only_its_own_kernel() {
-    let text = format!("{MATMUL}\n@triton.jit\ndef broken(x:\n    y = x +\n\n@triton.jit\ndef other(x):\n    return undefined_name\n");
+    let text = format!(
+        "{MATMUL}\n@triton.jit\ndef broken(x:\n    y = x +\n\n@triton.jit\ndef other(x):\n    return undefined_name\n"
+    );
     let mut session = session(&[("/k/helpers.py", HELPERS)]);
     session.open("/k/matmul.py", &text);
     let found = diagnostics(&mut session, "/k/matmul.py");
@@ -160,15 +167,13 @@ fn without_a_chosen_specialization_shapes_have_the_names_of_constexprs() {
     assert_eq!(diagnostics(&mut session, "/k/matmul.py"), [""; 0]);
     let wrong = text.replace("tl.dot(left, right)", "tl.dot(left, right) + nothing");
     session.open("/k/matmul.py", &wrong);
-    assert_eq!(
-        diagnostics(&mut session, "/k/matmul.py"),
-        ["13:38 undefined-name the name `nothing` is not defined"]
-    );
+    assert_eq!(diagnostics(&mut session, "/k/matmul.py"), ["13:38 undefined-name the name `nothing` is not defined"]);
 }
 
 #[test]
 fn a_launch_file_chooses_the_specialization() {
-    let launch = r#"{"spec": {"kernel": "copy", "args": [{"name": "x", "type": "*bf16"}, {"name": "B", "constexpr": 256}]}}"#;
+    let launch =
+        r#"{"spec": {"kernel": "copy", "args": [{"name": "x", "type": "*bf16"}, {"name": "B", "constexpr": 256}]}}"#;
     let text = "@triton.jit\ndef copy(x, B: tl.constexpr):\n    v = tl.load(x + tl.arange(0, B))\n    tl.store(x, v)\n";
     let mut session = session(&[("/k/launch.json", launch)]);
     session.open("/k/copy.rt", text);

@@ -23,6 +23,8 @@ pub enum Need {
     Libdevice,
     /// The program `redis-server`.
     Redis,
+    /// The editor Neovim, 0.7 or later.
+    Neovim,
     /// Servers of object stores that speak HTTP: `wsgidav` and `moto_server`.
     HttpStores,
     /// The right to mount a file system of a few pages.
@@ -33,8 +35,16 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 7] =
-        [Need::Python, Need::Ptxas, Need::Libdevice, Need::Redis, Need::HttpStores, Need::Mount, Need::Gpu];
+    pub const ALL: [Need; 8] = [
+        Need::Python,
+        Need::Ptxas,
+        Need::Libdevice,
+        Need::Redis,
+        Need::Neovim,
+        Need::HttpStores,
+        Need::Mount,
+        Need::Gpu,
+    ];
 
     /// The name in `RTC_REQUIRE`.
     pub fn name(self) -> &'static str {
@@ -43,6 +53,7 @@ impl Need {
             Need::Ptxas => "ptxas",
             Need::Libdevice => "libdevice",
             Need::Redis => "redis",
+            Need::Neovim => "neovim",
             Need::HttpStores => "http-stores",
             Need::Mount => "mount",
             Need::Gpu => "gpu",
@@ -58,6 +69,7 @@ impl Need {
             }
             Need::Libdevice => "it is part of the CUDA toolkit; `RTC_LIBDEVICE` names it",
             Need::Redis => "`make setup` installs redis-server where it runs as root",
+            Need::Neovim => "`make setup` installs neovim where it runs as root",
             Need::HttpStores => "pip install wsgidav cheroot 'moto[server,s3]'",
             Need::Mount => "only root may mount a file system",
             Need::Gpu => "the test needs an NVIDIA GPU",

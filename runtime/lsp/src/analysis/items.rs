@@ -43,12 +43,8 @@ impl Items {
             let text = text.get(stmt.span.start as usize..stmt.span.end as usize).unwrap_or_default();
             let mut hasher = DefaultHasher::new();
             text.hash(&mut hasher);
-            let item = Item {
-                start: stmt.span.start,
-                end: stmt.span.end,
-                hash: hasher.finish(),
-                names: mentioned(stmt),
-            };
+            let item =
+                Item { start: stmt.span.start, end: stmt.span.end, hash: hasher.finish(), names: mentioned(stmt) };
             let index = items.all.len();
             match &stmt.kind {
                 StmtKind::FunctionDef(def) => {
