@@ -3,13 +3,14 @@
 mod items;
 mod known;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use rtc_abi::spec::ConstValue;
 use rtc_sema::{ModuleAst, TargetInfo, inspect_kernel};
 use rtc_source::{Code, Diagnostic, FileId, Levels, Severity, SourceMap, Span};
-use rtc_syntax::ast::{FunctionDef, Module};
+use rtc_syntax::ast::{ExprKind, FunctionDef, Module, Symbol};
 
 use crate::assume::assume;
 use crate::session::Session;
@@ -29,6 +30,9 @@ const INDEPENDENT: [Code; 8] = [
     Code::RECURSION,
     Code::SYNTAX,
 ];
+
+/// The number of configurations that are kept.
+const MAX_CONFIGURATIONS: usize = 1000;
 
 /// What is known of a file.
 pub(crate) struct Analysis {
@@ -74,7 +78,12 @@ struct Work {
     imports: u64,
     sources: Option<SourceMap>,
     old: Vec<Rc<Unit>>,
+    /// The first configurations of kernels, by a hash of what they depend on.
+    configurations: HashMap<u64, Option<rtc_abi::tuning::Choice>>,
     new: Vec<Rc<Unit>>,
+    /// The functions of which something is known, by their parameters.
+    covered: HashSet<Symbol>,
+    parameters: HashMap<Span, Symbol>,
     analysed: usize,
 }
 
@@ -98,13 +107,20 @@ pub(crate) fn analyse(session: &mut Session, id: FileId) -> Analysis {
         (name, &session.file(*id).text).hash(&mut imports);
     }
     let modules = found.iter().map(|(name, id)| (name.clone(), session.file(*id).tree.clone())).collect();
+    let old = std::mem::take(&mut session.files[id.0 as usize].units);
     let mut work = Work {
         file: id,
         modules,
-        items: Rc::new(Items::new(&tree, &text)),
+        items: Rc::new(Items::new(&tree, &text, old.first().map(|unit| &*unit.items))),
         imports: imports.finish(),
         sources: None,
-        old: std::mem::take(&mut session.files[id.0 as usize].units),
+        old,
+        configurations: std::mem::take(&mut session.files[id.0 as usize].configurations),
+        parameters: functions
+            .iter()
+            .flat_map(|f| f.params.iter().map(|p| (p.name.span, f.name.text.clone())))
+            .collect(),
+        covered: HashSet::new(),
         new: Vec::new(),
         analysed: 0,
     };
@@ -120,14 +136,14 @@ pub(crate) fn analyse(session: &mut Session, id: FileId) -> Analysis {
         }
     }
     // Kernels of which nothing is chosen, then functions that none of the kernels calls.
-    let chosen: HashSet<String> = work.covered(&functions);
     for callees in [false, true] {
         for function in &functions {
             let name = &*function.name.text;
             let is_callee = work.items.is_called(name);
-            if is_callee == callees && !chosen.contains(name) && !(callees && work.covered(&[function]).contains(name))
-            {
-                run(&mut work, session, function, assume(function, &functions));
+            if is_callee == callees && !work.covered.contains(name) {
+                let mut choice = assume(function, &functions);
+                work.configure(session, function, &mut choice);
+                run(&mut work, session, function, choice);
             }
         }
     }
@@ -135,6 +151,7 @@ pub(crate) fn analyse(session: &mut Session, id: FileId) -> Analysis {
     let facts = known::merge(work.new.iter().map(|unit| unit.facts.as_slice()));
     session.analysed += work.analysed;
     session.files[id.0 as usize].units = work.new;
+    session.files[id.0 as usize].configurations = work.configurations;
     Analysis { facts, diagnostics: sorted(diagnostics, id), choices: made }
 }
 
@@ -147,6 +164,8 @@ impl Work {
             self.analysed += 1;
             Rc::new(self.inspect(session, key, choice))
         });
+        self.covered.insert(function.name.text.clone());
+        self.covered.extend(unit.facts.iter().filter_map(|fact| self.parameters.get(&fact.span).cloned()));
         self.new.push(unit);
     }
 
@@ -158,6 +177,38 @@ impl Work {
         format!("{:?} {:?}", choice.spec, choice.sizes).hash(&mut hasher);
         self.items.hash_with_dependences(&function.name.text, &mut hasher);
         hasher.finish()
+    }
+
+    /// Gives constexprs the values of the first configuration in the decorators.
+    fn configure(&mut self, session: &Session, function: &FunctionDef, choice: &mut Choice) {
+        let is_autotuned = function.decorators.iter().any(|decorator| match &decorator.kind {
+            ExprKind::Call { func, .. } => func.dotted_name().is_some_and(|name| name.ends_with("autotune")),
+            _ => false,
+        });
+        if !is_autotuned {
+            return;
+        }
+        let key = self.key(function, choice);
+        if !self.configurations.contains_key(&key) {
+            let sources = self.sources.get_or_insert_with(|| session.sources());
+            let modules: Vec<ModuleAst<'_>> = self.modules.iter().map(|(name, ast)| ModuleAst { name, ast }).collect();
+            let target = TargetInfo { target: choice.target, external_libdevice: false };
+            let tuning = rtc_sema::tuning(sources, &modules, &function.name.text, None, target);
+            let first = tuning.ok().and_then(|tuning| tuning.choices.into_iter().next());
+            // Keys of earlier texts are of no use any more.
+            if self.configurations.len() > MAX_CONFIGURATIONS {
+                self.configurations.clear();
+            }
+            self.configurations.insert(key, first);
+        }
+        if let Some(Some(first)) = self.configurations.get(&key) {
+            let limit = choice.spec.options.max_instructions;
+            first.apply(&mut choice.spec.args, &mut choice.spec.options);
+            choice.spec.options.max_instructions = limit;
+            // A size that is chosen for another parameter is no name for it any more.
+            let chosen = |size: u32| first.values.iter().any(|(_, v)| *v == ConstValue::Int(size.into()));
+            choice.sizes.retain(|(name, size)| first.value(name).is_none() && !chosen(*size));
+        }
     }
 
     fn inspect(&mut self, session: &Session, key: u64, choice: &Choice) -> Unit {
@@ -182,26 +233,13 @@ impl Work {
         let facts = facts.map(|fact| Known::new(fact, assumed, &choice.sizes)).collect();
         Unit { key, facts, diagnostics, items: self.items.clone() }
     }
-
-    /// The names of those functions of which something is known: a parameter, or for a function without parameters its
-    /// first name.
-    fn covered(&self, functions: &[&FunctionDef]) -> HashSet<String> {
-        let places: HashSet<Span> = self.new.iter().flat_map(|unit| unit.facts.iter().map(|fact| fact.span)).collect();
-        let known = functions.iter().filter(|f| f.params.iter().any(|p| places.contains(&p.name.span)));
-        known.map(|f| f.name.text.to_string()).collect()
-    }
 }
 
 impl Unit {
     /// The unit with the places that its parts have now; `None` if a part is gone.
     fn moved(self: &Rc<Unit>, now: &Rc<Items>) -> Option<Rc<Unit>> {
         if *self.items == **now {
-            return Some(Rc::new(Unit {
-                key: self.key,
-                facts: self.facts.clone(),
-                diagnostics: self.diagnostics.clone(),
-                items: now.clone(),
-            }));
+            return Some(self.clone());
         }
         let moves = self.items.moves(now);
         let facts = self.facts.iter().map(|fact| Some(Known { span: moves.span(fact.span)?, ..fact.moved(&moves)? }));

@@ -115,7 +115,7 @@ impl Session {
     /// The names that are visible, and those of the arguments of a call.
     fn names_at(&mut self, id: FileId, text: &str, offset: usize, start: usize, found: &mut Items) {
         if let Some(call) = call_at(text, start).filter(|call| call.keyword.is_none()) {
-            for name in self.parameters(id, text, &call).unwrap_or_default() {
+            for name in self.parameters(id, &call).unwrap_or_default() {
                 let bare = name.split(['=', ':']).next().unwrap_or(&name).trim().to_owned();
                 if !bare.starts_with('*') && !matches!(bare.as_str(), "self" | "/") {
                     let insert = format!("{bare}=");
@@ -134,9 +134,9 @@ impl Session {
         }
         let names = self.names(id);
         let analysis = self.analysis(id);
-        for binding in names.visible(offset) {
-            let index = names.bindings.iter().position(|b| std::ptr::eq(b, binding));
-            let known = index.and_then(|index| names.places(index).find_map(|place| analysis.of(place.span)));
+        for index in names.visible(offset) {
+            let binding = &names.bindings[index];
+            let known = names.defined_at(index).and_then(|span| analysis.of(span));
             let detail = known.and_then(|known| match known.values.first()? {
                 Value::Tensor { language, .. } => Some(language.clone()),
                 Value::Constant(text) => Some(text.clone()),
@@ -163,8 +163,8 @@ impl Session {
         let text = self.file(id).text.clone();
         let offset = self.file(id).lines.offset(&text, position);
         let call = call_at(&text, offset)?;
-        let entry = self.entry_of(id, &text, &call);
-        let mut params = self.parameters(id, &text, &call)?;
+        let entry = self.entry_of(id, &call);
+        let mut params = self.parameters(id, &call)?;
         params.retain(|param| param != "self");
         let bare = |param: &String| param.split(['=', ':']).next().unwrap_or_default().trim().to_owned();
         let active = match call.keyword {
@@ -194,21 +194,20 @@ impl Session {
         })
     }
 
-    fn entry_of(&mut self, id: FileId, text: &str, call: &Call<'_>) -> Option<&'static Entry> {
+    fn entry_of(&mut self, id: FileId, call: &Call<'_>) -> Option<&'static Entry> {
         let analysis = self.analysis(id);
         let known = analysis.at(call.callee_end).filter(|fact| fact.span.end as usize == call.callee_end);
         let refers = known.filter_map(|fact| fact.refers.clone()).next();
-        let _ = text;
-        match refers {
-            Some(Refers::Entry(namespace, name)) => reference::entry(namespace, &name),
+        match refers.as_deref() {
+            Some(Refers::Entry(namespace, name)) => reference::entry(namespace, name),
             Some(Refers::Definition(_)) => None,
             None => reference::by_path(call.callee).filter(|entry| reference::is_function(entry)),
         }
     }
 
     /// The parameters of a called function, as they are written.
-    fn parameters(&mut self, id: FileId, text: &str, call: &Call<'_>) -> Option<Vec<String>> {
-        if let Some(entry) = self.entry_of(id, text, call) {
+    fn parameters(&mut self, id: FileId, call: &Call<'_>) -> Option<Vec<String>> {
+        if let Some(entry) = self.entry_of(id, call) {
             return Some(entry.params.clone());
         }
         let name = call.callee.rsplit('.').next().unwrap_or(call.callee);

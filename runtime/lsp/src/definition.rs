@@ -21,10 +21,11 @@ impl Session {
         let offset = file.lines.offset(&file.text, position);
         let Some(word) = word_at(&file.text, offset) else { return Vec::new() };
         let ends_here = |span: Span| span.end as usize == word.1;
-        let known = analysis.at(offset).filter(|fact| ends_here(fact.span)).find_map(|fact| match &fact.refers {
-            Some(Refers::Definition(span)) => Some(*span),
-            _ => None,
-        });
+        let known =
+            analysis.at(offset).filter(|fact| ends_here(fact.span)).find_map(|fact| match fact.refers.as_deref() {
+                Some(Refers::Definition(span)) => Some(*span),
+                _ => None,
+            });
         let spans = match known {
             Some(span) => vec![span],
             None => self.named_definitions(id, offset),

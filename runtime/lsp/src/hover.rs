@@ -58,7 +58,7 @@ impl Session {
     }
 
     fn described(&self, fact: &Known, text: &str) -> Option<String> {
-        match &fact.refers {
+        match fact.refers.as_deref() {
             Some(Refers::Entry(namespace, name)) => return reference::entry(namespace, name).map(reference::markdown),
             Some(Refers::Definition(span)) => return self.definition_text(*span),
             None => {}

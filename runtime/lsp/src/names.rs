@@ -72,6 +72,8 @@ pub(crate) struct Names {
     pub(crate) members: Vec<Member>,
     /// The scopes of functions, by the bindings of their names.
     bodies: HashMap<usize, usize>,
+    /// The first definitions of bindings.
+    first: HashMap<usize, Span>,
 }
 
 impl Names {
@@ -82,6 +84,9 @@ impl Names {
         visit::visit(&mut names, module, &tree.body);
         names.occurrences.sort_by_key(|o| (o.span.start, o.span.end));
         names.occurrences.dedup_by_key(|o| o.span);
+        for place in names.occurrences.iter().filter(|o| o.is_definition) {
+            names.first.entry(place.binding).or_insert(place.span);
+        }
         names
     }
 
@@ -140,18 +145,26 @@ impl Names {
         self.scopes.first()?.names.get(name).copied()
     }
 
-    /// The names that are visible at a byte, the innermost first.
-    pub(crate) fn visible(&self, offset: usize) -> Vec<&Binding> {
+    /// The first place at which a binding gets a value.
+    pub(crate) fn defined_at(&self, binding: usize) -> Option<Span> {
+        self.first.get(&binding).copied()
+    }
+
+    /// The bindings that are visible at a byte, the innermost first.
+    pub(crate) fn visible(&self, offset: usize) -> Vec<usize> {
         let offset = offset as u32;
         let holds = |scope: &Scope| scope.span.start <= offset && offset <= scope.span.end;
         let innermost = self.scopes.iter().enumerate().filter(|(_, s)| holds(s)).map(|(index, _)| index).next_back();
         let mut found = Vec::new();
         let mut at = innermost;
         while let Some(index) = at {
-            found.extend(self.scopes[index].names.values().map(|binding| &self.bindings[*binding]));
+            found.extend(self.scopes[index].names.values().copied());
             at = self.scopes[index].parent;
         }
-        found.sort_by(|a, b| (b.scope, &a.name).cmp(&(a.scope, &b.name)));
+        found.sort_by(|a, b| {
+            let (a, b) = (&self.bindings[*a], &self.bindings[*b]);
+            (b.scope, &a.name).cmp(&(a.scope, &b.name))
+        });
         found
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use lsp_types::{Range, TextDocumentContentChangeEvent};
+use rtc_abi::tuning::Choice;
 use rtc_program::{file_candidates, imports};
 use rtc_source::{Diagnostic, FileId, SourceMap, Span};
 use rtc_syntax::ast::Module;
@@ -54,6 +55,8 @@ pub(crate) struct File {
     pub(crate) analysis: Option<Rc<Analysis>>,
     /// The analysed kernels, to be used again.
     pub(crate) units: Vec<Rc<Unit>>,
+    /// The first configurations of its kernels, by a hash of what they depend on.
+    pub(crate) configurations: HashMap<u64, Option<Choice>>,
 }
 
 impl Session {
@@ -176,11 +179,13 @@ impl Session {
             is_open: false,
             analysis: None,
             units: Vec::new(),
+            configurations: HashMap::new(),
         };
         match self.files.get_mut(id.0 as usize) {
             Some(known) => {
                 let (is_open, units) = (known.is_open, std::mem::take(&mut known.units));
-                *known = File { is_open, units, ..file };
+                let configurations = std::mem::take(&mut known.configurations);
+                *known = File { is_open, units, configurations, ..file };
             }
             None => {
                 self.by_name.insert(name.to_owned(), id);

@@ -3,24 +3,24 @@ local result = {}
 
 local function work()
   local buffer = vim.api.nvim_get_current_buf()
+  local published = 0
+  local handler = vim.lsp.handlers["textDocument/publishDiagnostics"]
   local client = vim.lsp.start_client({
     name = "rtc",
     cmd = { vim.env.RTC_LSP },
     root_dir = vim.fn.getcwd(),
     -- Without a pause for more keys.
     flags = { debounce_text_changes = 0 },
+    handlers = {
+      ["textDocument/publishDiagnostics"] = function(...)
+        handler(...)
+        published = published + 1
+      end,
+    },
   })
   assert(client, "the server does not start")
   vim.lsp.buf_attach_client(buffer, client)
 
-  local published = 0
-  local handler = vim.lsp.handlers["textDocument/publishDiagnostics"]
-  vim.lsp.get_client_by_id(client).handlers = {
-    ["textDocument/publishDiagnostics"] = function(...)
-      handler(...)
-      published = published + 1
-    end,
-  }
   local function wait(count)
     assert(vim.wait(60000, function() return published >= count end, 10), "no diagnostics")
     local shown = {}

@@ -217,3 +217,18 @@ fn only_changed_kernels_are_analysed_again() {
     // A global may be used by all.
     assert_eq!(run(&mut session, &format!("N = 1\n{}", text("y = 1\n    z = 2"))).0, 2);
 }
+
+#[test]
+fn the_first_configuration_gives_constexprs_their_values() {
+    let text = "CONFIGS = [triton.Config({'B': b}, num_warps=2) for b in (64, 128)]\n\
+                @triton.autotune(configs=CONFIGS, key=['n'])\n@triton.jit\ndef fill(x, n, B: tl.constexpr):\n    \
+                at = tl.arange(0, B)\n    tl.store(x + at, 1.0, mask=at < n)\n";
+    let mut session = session(&[]);
+    session.open("/k/fill.py", text);
+    let at = hover(&mut session, "/k/fill.py", text, "at = tl");
+    assert!(at.contains("at: tile<64xi32>"), "{at}");
+    let text = text.replace("(64, 128)", "(32, 128)");
+    session.open("/k/fill.py", &text);
+    let at = hover(&mut session, "/k/fill.py", &text, "at = tl");
+    assert!(at.contains("at: tile<32xi32>"), "{at}");
+}

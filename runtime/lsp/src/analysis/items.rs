@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 use rtc_source::{FileId, Span};
-use rtc_syntax::ast::{ExprKind, Module, Stmt, StmtKind, walk_expressions};
+use rtc_syntax::ast::{Expr, ExprKind, Module, Stmt, StmtKind, walk_expressions};
 
 /// The statements of a file, at the level of the module.
 pub(crate) struct Items {
     file: FileId,
     all: Vec<Item>,
-    /// Functions and classes, by name: the last of each name, and those before it.
+    /// The statements that bind a name.
     by_name: HashMap<String, Vec<usize>>,
     /// The names that functions mention, other than their own.
     called: HashSet<String>,
@@ -24,7 +25,7 @@ struct Item {
     end: u32,
     hash: u64,
     /// The names that it mentions.
-    names: BTreeSet<String>,
+    names: Rc<BTreeSet<String>>,
 }
 
 impl PartialEq for Items {
@@ -35,7 +36,9 @@ impl PartialEq for Items {
 }
 
 impl Items {
-    pub(crate) fn new(tree: &Module, text: &str) -> Items {
+    /// The statements of a tree; those of the last time that have not changed are used again.
+    pub(crate) fn new(tree: &Module, text: &str, last: Option<&Items>) -> Items {
+        let known: HashMap<u64, &Item> = last.iter().flat_map(|last| last.all.iter().map(|i| (i.hash, i))).collect();
         let mut items =
             Items { file: tree.file, all: Vec::new(), by_name: HashMap::new(), called: HashSet::new(), rest: 0 };
         let mut rest = DefaultHasher::new();
@@ -43,24 +46,30 @@ impl Items {
             let text = text.get(stmt.span.start as usize..stmt.span.end as usize).unwrap_or_default();
             let mut hasher = DefaultHasher::new();
             text.hash(&mut hasher);
-            let item =
-                Item { start: stmt.span.start, end: stmt.span.end, hash: hasher.finish(), names: mentioned(stmt) };
+            let hash = hasher.finish();
+            let names = match known.get(&hash) {
+                Some(item) => item.names.clone(),
+                None => Rc::new(mentioned(stmt)),
+            };
+            let item = Item { start: stmt.span.start, end: stmt.span.end, hash, names };
             let index = items.all.len();
             match &stmt.kind {
                 StmtKind::FunctionDef(def) => {
                     items.called.extend(item.names.iter().filter(|n| **n != *def.name.text).cloned());
-                    items.by_name.entry(def.name.text.to_string()).or_default().push(index);
                     // A function that changes globals changes what kernels see.
                     if text.contains("global ") {
                         text.hash(&mut rest);
                     }
                 }
-                StmtKind::ClassDef(class) => {
-                    items.by_name.entry(class.name.text.to_string()).or_default().push(index);
-                }
+                StmtKind::ClassDef(_) => {}
                 // Its text means nothing to kernels.
                 StmtKind::Unreadable { names, .. } => names.iter().for_each(|name| name.text.hash(&mut rest)),
                 _ => text.hash(&mut rest),
+            }
+            let mut bound = Vec::new();
+            bound_by(stmt, &mut bound);
+            for name in bound {
+                items.by_name.entry(name).or_default().push(index);
             }
             items.all.push(item);
         }
@@ -78,8 +87,6 @@ impl Items {
         self.rest.hash(hasher);
         let mut seen = BTreeSet::new();
         let mut work: Vec<&str> = vec![name];
-        // What other statements mention may be the value of a global that the function uses.
-        work.extend(self.all.iter().filter(|i| !self.is_named(i)).flat_map(|i| i.names.iter().map(String::as_str)));
         while let Some(name) = work.pop() {
             for index in self.by_name.get(name).into_iter().flatten() {
                 if seen.insert(*index) {
@@ -90,10 +97,6 @@ impl Items {
         for index in seen {
             self.all[index].hash.hash(hasher);
         }
-    }
-
-    fn is_named(&self, item: &Item) -> bool {
-        self.by_name.values().flatten().any(|index| self.all[*index].start == item.start)
     }
 
     /// How statements have moved from here to there.
@@ -128,6 +131,43 @@ impl Moves {
         let distance = distance.filter(|_| span.end <= end)?;
         let shift = |at: u32| u32::try_from(i64::from(at) + distance).ok();
         Some(Span { start: shift(span.start)?, end: shift(span.end)?, ..span })
+    }
+}
+
+/// The names that a statement binds in the module.
+fn bound_by(stmt: &Stmt, out: &mut Vec<String>) {
+    let mut each = |body: &[Stmt]| body.iter().for_each(|stmt| bound_by(stmt, out));
+    match &stmt.kind {
+        StmtKind::FunctionDef(def) => out.push(def.name.text.to_string()),
+        StmtKind::ClassDef(class) => out.push(class.name.text.to_string()),
+        StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| targets_of(target, out)),
+        StmtKind::AugAssign { target, .. } | StmtKind::AnnAssign { target, .. } => targets_of(target, out),
+        StmtKind::If { body, orelse, .. } | StmtKind::While { body, orelse, .. } => {
+            each(body);
+            each(orelse);
+        }
+        StmtKind::For { target, body, orelse, .. } => {
+            each(body);
+            each(orelse);
+            targets_of(target, out);
+        }
+        StmtKind::With { body, .. } => each(body),
+        StmtKind::Try { body, handlers, orelse, finalbody } => {
+            each(body);
+            handlers.iter().for_each(|handler| each(&handler.body));
+            each(orelse);
+            each(finalbody);
+        }
+        _ => {}
+    }
+}
+
+fn targets_of(target: &Expr, out: &mut Vec<String>) {
+    match &target.kind {
+        ExprKind::Name(name) => out.push(name.to_string()),
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|item| targets_of(item, out)),
+        ExprKind::Starred(inner) => targets_of(inner, out),
+        _ => {}
     }
 }
 

@@ -1,6 +1,5 @@
 //! Facts in the form in which they are kept and shown.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use rtc_sema::{Fact, FactValue, Refers};
@@ -15,7 +14,7 @@ pub(crate) struct Known {
     pub(crate) values: Rc<Vec<Value>>,
     /// Whether there are more values.
     pub(crate) more: bool,
-    pub(crate) refers: Option<Refers>,
+    pub(crate) refers: Option<Rc<Refers>>,
     /// Whether types and sizes are assumed.
     pub(crate) assumed: bool,
 }
@@ -54,41 +53,45 @@ impl Known {
             FactValue::Constant(text) => Value::Constant(text),
             FactValue::Other(text) => Value::Other(text),
         });
-        Known { span: fact.span, values: Rc::new(values.collect()), more: fact.more, refers: fact.refers, assumed }
+        Known {
+            span: fact.span,
+            values: Rc::new(values.collect()),
+            more: fact.more,
+            refers: fact.refers.map(Rc::new),
+            assumed,
+        }
     }
 
     /// The same with the place of a definition that it refers to moved.
     pub(crate) fn moved(&self, moves: &Moves) -> Option<Known> {
-        let refers = match &self.refers {
-            Some(Refers::Definition(span)) => Some(Refers::Definition(moves.span(*span)?)),
-            other => other.clone(),
+        let refers = match self.refers.as_deref() {
+            Some(Refers::Definition(span)) => Some(Rc::new(Refers::Definition(moves.span(*span)?))),
+            _ => self.refers.clone(),
         };
         Some(Known { refers, ..self.clone() })
     }
 }
 
 /// The facts of several kernels: of a place that several know, what the chosen specializations have is kept, and the values of
-/// all of these.
+/// all of these. The chosen ones come first in `units`.
 pub(crate) fn merge<'k>(units: impl Iterator<Item = &'k [Known]>) -> Vec<Known> {
-    let mut by_place: HashMap<Span, Known> = HashMap::new();
-    for fact in units.flatten() {
-        match by_place.get_mut(&fact.span) {
+    let mut all: Vec<&Known> = units.flatten().collect();
+    // Stable: facts of one place stay in the order of the units.
+    all.sort_by_key(|fact| (fact.span.start, std::cmp::Reverse(fact.span.end)));
+    let mut merged: Vec<Known> = Vec::with_capacity(all.len());
+    for fact in all {
+        match merged.last_mut().filter(|last| last.span == fact.span) {
             Some(known) if known.assumed == fact.assumed => {
-                if known.values.iter().ne(fact.values.iter()) {
+                if known.values != fact.values {
                     let new = fact.values.iter().filter(|v| !known.values.contains(v)).cloned();
                     let all: Vec<Value> = known.values.iter().cloned().chain(new).collect();
                     known.more |= fact.more;
                     known.values = Rc::new(all);
                 }
             }
-            // Chosen ones come first.
             Some(_) => {}
-            None => {
-                by_place.insert(fact.span, fact.clone());
-            }
+            None => merged.push(fact.clone()),
         }
     }
-    let mut all: Vec<Known> = by_place.into_values().collect();
-    all.sort_by_key(|fact| (fact.span.start, std::cmp::Reverse(fact.span.end)));
-    all
+    merged
 }
