@@ -95,6 +95,10 @@ fn errors_as_json() {
     let text = scratch.fails(1, &["build", "k.rt", "--signature", "*fp33", "--message-format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((json["severity"].as_str(), json["code"].as_str()), (Some("error"), Some("signature")));
+    scratch.write("close.rt", "@triton.jit\ndef k(x):\n    tl.stroe(x, 1)\n");
+    let text = scratch.fails(1, &["build", "close.rt", "--signature", "*fp32", "--message-format", "json"]);
+    let edit = r#""edits":[{"file":"close.rt","line":3,"column":8,"end_line":3,"end_column":13,"text":"store"}]"#;
+    assert!(text.contains(edit), "{text}");
     let text = scratch.fails(1, &["build", "syntax.rt", "--signature", "i32", "--message-format", "json"]);
     for line in text.lines() {
         let json: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -251,4 +255,28 @@ fn colors_are_those_of_terminals() {
     let text = scratch.fails(1, &["--color", "always", "run", "k.rt", "--launch", "missing.json"]);
     assert!(text.contains("\x1b[31m") && text.contains("error[io]\x1b[0m"), "{text:?}");
     assert!(!scratch.fails(1, &["--color", "never", "run", "k.rt", "--launch", "missing.json"]).contains('\x1b'));
+}
+
+#[test]
+fn the_language_server_answers_on_the_standard_streams() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtc"));
+    command.args(["lsp", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let messages = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#,
+        r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#,
+        r#"{"jsonrpc":"2.0","method":"exit"}"#,
+    ];
+    let mut input = server.stdin.take().unwrap();
+    for message in messages {
+        write!(input, "Content-Length: {}\r\n\r\n{message}", message.len()).unwrap();
+    }
+    drop(input);
+    let output = server.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.contains("\"hoverProvider\":true") && text.contains(r#""id":2"#), "{text}");
 }

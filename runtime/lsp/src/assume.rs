@@ -13,7 +13,7 @@ use crate::specialize::{Choice, Origin, default_target, options};
 const SIZES: [u32; 8] = [128, 64, 32, 256, 16, 8, 512, 4];
 
 /// The functions whose first argument is a pointer.
-const POINTER_FUNCTIONS: [&str; 16] = [
+const POINTER_FUNCTIONS: [&str; 13] = [
     "load",
     "store",
     "atomic_add",
@@ -26,10 +26,7 @@ const POINTER_FUNCTIONS: [&str; 16] = [
     "atomic_xor",
     "make_block_ptr",
     "make_tensor_descriptor",
-    "multiple_of",
-    "max_contiguous",
     "advance",
-    "max_constancy",
 ];
 
 /// An assumed specialization of a function; `functions` are those it may call.
@@ -91,11 +88,7 @@ fn pointers<'a>(function: &'a FunctionDef, functions: &[&'a FunctionDef], depth:
                 if value.as_name().is_some_and(|module| matches!(&**module, "tl" | "language"))
                     && POINTER_FUNCTIONS.contains(&&*attr.text) =>
             {
-                // Hints are given for offsets, too.
-                let hint = matches!(&*attr.text, "multiple_of" | "max_contiguous" | "max_constancy");
-                if !hint {
-                    args.first().into_iter().for_each(|arg| base(&arg.value, &mut found));
-                }
+                args.first().into_iter().for_each(|arg| base(&arg.value, &mut found));
             }
             ExprKind::Name(name) if depth > 0 => {
                 let Some(callee) = functions.iter().find(|f| f.name.text == *name) else { return };

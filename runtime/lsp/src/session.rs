@@ -102,12 +102,16 @@ impl Session {
         self.absent.clear();
         for index in 0..self.files.len() {
             let file = &self.files[index];
-            if !file.is_open {
-                let text = self.reader.read(&file.name).unwrap_or_default();
-                if *text != *file.text {
-                    let name = file.name.clone();
-                    self.enter(&name, &text);
-                }
+            // A file that was gone once may have come back under another number.
+            if file.is_open || self.id(&file.name) != Some(FileId(index as u32)) {
+                continue;
+            }
+            let name = file.name.clone();
+            match self.reader.read(&name) {
+                Some(text) if *text != *file.text => drop(self.enter(&name, &text)),
+                Some(_) => {}
+                // It is gone: nothing is imported from it any more.
+                None => drop(self.by_name.remove(&name)),
             }
         }
         self.files.iter_mut().for_each(|file| file.analysis = None);

@@ -111,6 +111,13 @@ fn an_import_that_changes_is_analysed_again() {
     client.notify("textDocument/didSave", json!({"textDocument": {"uri": address("helpers.py")}}));
     let found = client.diagnostics(&uri);
     assert_eq!(found.len(), 1, "{found:?}");
+    std::fs::remove_file(folder.path().join("helpers.py")).expect("it is there");
+    client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}}));
+    let gone = client.diagnostics(&uri);
+    assert!(gone.len() == 1 && gone[0]["code"] == "not-callable", "{gone:?}");
+    std::fs::write(folder.path().join("helpers.py"), "import triton\n\n@triton.jit\ndef twice(x):\n    return x\n").expect("a file");
+    client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}}));
+    assert_eq!(client.diagnostics(&uri), Vec::<Value>::new());
     client.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}}));
     assert_eq!(client.diagnostics(&uri), Vec::<Value>::new());
     client.end();
