@@ -140,7 +140,10 @@ pub(crate) fn analyse(session: &mut Session, id: FileId) -> Analysis {
         for function in &functions {
             let name = &*function.name.text;
             let is_callee = work.items.is_called(name);
-            if is_callee == callees && !work.covered.contains(name) {
+            // Of several definitions of a name the last one counts.
+            let is_last =
+                functions.iter().rev().find(|f| *f.name.text == *name).is_some_and(|f| std::ptr::eq(*f, *function));
+            if is_last && is_callee == callees && !work.covered.contains(name) {
                 let mut choice = assume(function, &functions);
                 work.configure(session, function, &mut choice);
                 run(&mut work, session, function, choice);
@@ -226,7 +229,7 @@ impl Work {
             Severity::Error if assumed => INDEPENDENT.contains(&d.code),
             // The limit on the size of kernels is lower here than in the compiler.
             Severity::Error => d.code != Code::OUT_OF_RESOURCES,
-            Severity::Warning => !assumed || d.code == Code::DEPRECATED,
+            Severity::Warning => !assumed,
             Severity::Note => false,
         });
         let facts = found.facts.into_iter().filter(|fact| fact.span.file == self.file);

@@ -3,7 +3,7 @@
 
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, Specialization};
 use rtc_abi::{DType, ValueType};
-use rtc_syntax::ast::{Expr, ExprKind, FunctionDef, Operator, Param, Stmt, StmtKind, walk_expressions};
+use rtc_syntax::ast::{Arg, Expr, ExprKind, FunctionDef, Operator, Param, Stmt, StmtKind, walk_expressions};
 use std::collections::HashSet;
 
 use crate::specialize::{Choice, Origin, default_target, options};
@@ -88,7 +88,11 @@ fn pointers<'a>(function: &'a FunctionDef, functions: &[&'a FunctionDef], depth:
                 if value.as_name().is_some_and(|module| matches!(&**module, "tl" | "language"))
                     && POINTER_FUNCTIONS.contains(&&*attr.text) =>
             {
-                args.first().into_iter().for_each(|arg| base(&arg.value, &mut found));
+                // Of a block pointer the type is not known.
+                let is_block_pointer = |arg: &Arg| arg.name.as_ref().is_some_and(|n| &*n.text == "boundary_check");
+                if !args.iter().any(is_block_pointer) {
+                    args.first().into_iter().for_each(|arg| base(&arg.value, &mut found));
+                }
             }
             ExprKind::Name(name) if depth > 0 => {
                 let Some(callee) = functions.iter().find(|f| f.name.text == *name) else { return };

@@ -70,6 +70,11 @@ impl Session {
             }
             _ => value.to_owned(),
         };
+        // The package `rtc` has the modules of `triton`.
+        let path = match path.strip_prefix("rtc") {
+            Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("triton{rest}"),
+            _ => path,
+        };
         let namespace = match path.as_str() {
             "tl" | "triton.language" | "triton.tl" | "tl.math" | "triton.language.math" => Some("tl"),
             "libdevice" => Some("libdevice"),

@@ -229,7 +229,8 @@ impl Session {
     /// The file of a dotted name in a folder.
     fn module_file(&mut self, folder: &str, module: &str) -> Option<FileId> {
         // Python's own packages are no files beside a kernel, and everything imports them.
-        if module.is_empty() || matches!(module.split('.').next(), Some("triton" | "torch" | "numpy" | "math")) {
+        if module.is_empty() || matches!(module.split('.').next(), Some("triton" | "rtc" | "torch" | "numpy" | "math"))
+        {
             return None;
         }
         file_candidates(module).into_iter().find_map(|candidate| {

@@ -115,7 +115,8 @@ fn an_import_that_changes_is_analysed_again() {
     client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}}));
     let gone = client.diagnostics(&uri);
     assert!(gone.len() == 1 && gone[0]["code"] == "not-callable", "{gone:?}");
-    std::fs::write(folder.path().join("helpers.py"), "import triton\n\n@triton.jit\ndef twice(x):\n    return x\n").expect("a file");
+    std::fs::write(folder.path().join("helpers.py"), "import triton\n\n@triton.jit\ndef twice(x):\n    return x\n")
+        .expect("a file");
     client.notify("textDocument/didSave", json!({"textDocument": {"uri": uri}}));
     assert_eq!(client.diagnostics(&uri), Vec::<Value>::new());
     client.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}}));

@@ -232,3 +232,24 @@ fn the_first_configuration_gives_constexprs_their_values() {
     let at = hover(&mut session, "/k/fill.py", &text, "at = tl");
     assert!(at.contains("at: tile<32xi32>"), "{at}");
 }
+
+#[test]
+fn the_python_package_has_the_language() {
+    let text = "import rtc, rtc.language as tl\n\n@rtc.jit\ndef k(x, B: tl.constexpr):\n    v = tl.load(x + tl.arange(0, B))\n    tl.\n";
+    let mut session = session(&[]);
+    session.open("/k/k.py", &text.replace("    tl.\n", ""));
+    assert_eq!(diagnostics(&mut session, "/k/k.py"), [""; 0]);
+    assert!(hover(&mut session, "/k/k.py", text, "v = tl").contains("v: tile<Bxf32>"));
+    session.open("/k/k.py", text);
+    let items = session.completion("/k/k.py", Position { line: 5, character: 7 });
+    assert!(items.iter().any(|item| item.label == "load"), "{items:?}");
+}
+
+#[test]
+fn the_last_definition_of_a_name_counts() {
+    let text =
+        "@triton.jit\ndef k(x):\n    tl.store(x, first)\n\n@triton.jit\ndef k(y, n):\n    tl.store(y + n, last)\n";
+    let mut session = session(&[]);
+    session.open("/k/k.py", text);
+    assert_eq!(diagnostics(&mut session, "/k/k.py"), ["7:21 undefined-name the name `last` is not defined"]);
+}
