@@ -34,7 +34,7 @@ const INDEPENDENT: [Code; 8] = [
 /// The number of configurations that are kept.
 const MAX_CONFIGURATIONS: usize = 1000;
 
-/// What is known of a file.
+/// The facts and diagnostics of a file.
 pub(crate) struct Analysis {
     /// Facts of this file, by their first byte, longer ones first.
     pub(crate) facts: Vec<Known>,
@@ -78,10 +78,10 @@ struct Work {
     imports: u64,
     sources: Option<SourceMap>,
     old: Vec<Rc<Unit>>,
-    /// The first configurations of kernels, by a hash of what they depend on.
+    /// The first configurations of kernels, by a hash of their dependences.
     configurations: HashMap<u64, Option<rtc_abi::tuning::Choice>>,
     new: Vec<Rc<Unit>>,
-    /// The functions of which something is known, by their parameters.
+    /// The functions with facts about their parameters.
     covered: HashSet<Symbol>,
     parameters: HashMap<Span, Symbol>,
     analysed: usize,

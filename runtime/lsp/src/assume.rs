@@ -1,5 +1,5 @@
 //! An assumed specialization, for kernels of which none is chosen: types by the use of the parameters, and a size of its
-//! own for each constexpr, so that shapes can be shown with the names of constexprs. What cannot be assumed stays unknown.
+//! own for each constexpr, so that shapes can be shown with the names of constexprs. Other parameters stay unknown.
 
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, Specialization};
 use rtc_abi::{DType, ValueType};
@@ -78,7 +78,7 @@ fn annotated(param: &Param) -> Option<ValueType> {
     ValueType::parse(text.rsplit('.').next().unwrap_or(&text))
 }
 
-/// Names that are the start of an address: what is loaded from and stored to, and what that is computed of.
+/// Names of pointers: those in the addresses of loads and stores, and those from which such addresses are computed.
 fn pointers<'a>(function: &'a FunctionDef, functions: &[&'a FunctionDef], depth: u32) -> HashSet<&'a str> {
     let mut found: HashSet<&str> = HashSet::new();
     walk_expressions(&function.body, &mut |expr| {
@@ -110,7 +110,7 @@ fn pointers<'a>(function: &'a FunctionDef, functions: &[&'a FunctionDef], depth:
             _ => {}
         }
     });
-    // From variables to what they are assigned.
+    // From variables to the values that they are assigned.
     for _ in 0..8 {
         let before = found.len();
         assignments(&function.body, &mut |target, value| {

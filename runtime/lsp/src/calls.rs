@@ -5,7 +5,7 @@ use crate::hover::{dotted_at, word_at};
 /// An unfinished call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Call<'t> {
-    /// What is called: a dotted name.
+    /// The dotted name that is called.
     pub(crate) callee: &'t str,
     /// The byte at which the name ends.
     pub(crate) callee_end: usize,

@@ -14,7 +14,7 @@ use crate::specialize::Origin;
 const MAX_CONSTANT: usize = 200;
 
 impl Session {
-    /// What is known of the expression at a position.
+    /// Type, value or documentation of the expression at a position.
     pub fn hover(&mut self, name: &str, position: Position) -> Option<Hover> {
         let id = self.id(name)?;
         let analysis = self.analysis(id);

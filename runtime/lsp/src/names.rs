@@ -1,4 +1,4 @@
-//! The names of a file: what each refers to, by Python's rules for scopes. It needs no types, so that it works in host
+//! The names of a file, each with the binding that it refers to by Python's rules for scopes. It needs no types, so that it works in host
 //! code and in kernels with errors.
 
 mod declare;

@@ -86,13 +86,13 @@ pub fn serve(connection: Connection) -> Result<(), String> {
                     return Ok(());
                 }
             }
-            Message::Notification(notification) => server.hear(notification, &connection),
+            Message::Notification(notification) => server.notified(notification, &connection),
             Message::Response(_) => {}
         }
     }
 }
 
-/// What the server can do.
+/// The capabilities of the server.
 fn capabilities() -> ServerCapabilities {
     let words = |list: &[&str]| Some(list.iter().map(ToString::to_string).collect());
     ServerCapabilities {
@@ -155,7 +155,7 @@ impl Server {
         })
     }
 
-    fn hear(&mut self, notification: Notification, connection: &Connection) {
+    fn notified(&mut self, notification: Notification, connection: &Connection) {
         match notification.method.as_str() {
             DidOpenTextDocument::METHOD => {
                 if let Ok(params) = serde_json::from_value::<DidOpenTextDocumentParams>(notification.params) {
@@ -208,6 +208,6 @@ impl Server {
 fn send(connection: &Connection, uri: Uri, diagnostics: Vec<lsp_types::Diagnostic>) {
     let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
     let notification = Notification::new(PublishDiagnostics::METHOD.to_owned(), params);
-    // A client that is gone hears nothing; the loop ends with the next message.
+    // If the client is gone, the loop ends with the next message.
     let _ = connection.sender.send(Message::Notification(notification));
 }

@@ -29,7 +29,7 @@ impl Files for () {
 /// The most files of one session that are read for imports.
 const MAX_FILES: usize = 256;
 
-/// The open files of an editor with what is known of them. Analysis happens when an answer needs it.
+/// The open files of an editor with their analyses, which are made when an answer needs them.
 pub struct Session {
     reader: Box<dyn Files>,
     /// By `FileId`.
@@ -37,7 +37,7 @@ pub struct Session {
     by_name: HashMap<String, FileId>,
     /// Files that were looked for and not found.
     absent: std::collections::HashSet<String>,
-    /// The number of kernels that were analysed, for tests of what is reused.
+    /// The number of kernels that were analysed, for tests of the reuse.
     pub(crate) analysed: usize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct File {
     pub(crate) analysis: Option<Rc<Analysis>>,
     /// The analysed kernels, to be used again.
     pub(crate) units: Vec<Rc<Unit>>,
-    /// The first configurations of its kernels, by a hash of what they depend on.
+    /// The first configurations of its kernels, by a hash of their dependences.
     pub(crate) configurations: HashMap<u64, Option<Choice>>,
 }
 
@@ -202,7 +202,7 @@ impl Session {
         id
     }
 
-    /// A file and what it imports, directly and indirectly, each with its dotted name. The file itself comes first.
+    /// A file and its imports, direct and indirect, each with its dotted name. The file itself comes first.
     pub(crate) fn with_imports(&mut self, main: FileId) -> Vec<(String, FileId)> {
         let name = &self.file(main).name;
         let folder = name.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));

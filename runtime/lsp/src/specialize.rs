@@ -66,7 +66,7 @@ struct Comment<'t> {
     options: &'t str,
 }
 
-/// The specializations that comments of a file choose for its functions, and what is wrong with the comments.
+/// The specializations that comments of a file choose for its functions, and the errors of these comments.
 pub(crate) fn from_comments(file: FileId, text: &str, functions: &[&FunctionDef]) -> (Vec<Choice>, Vec<Diagnostic>) {
     let (mut choices, mut wrong) = (Vec::new(), Vec::new());
     for found in comments(file, text) {

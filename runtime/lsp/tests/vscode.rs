@@ -30,7 +30,7 @@ fn the_manifest_fits_the_files() {
     assert_eq!(grammar["language"], language["id"]);
     assert!(json(text(&language["configuration"])).is_object());
     assert_eq!(json(text(&grammar["path"]))["scopeName"], grammar["scopeName"]);
-    // The entry is what the build writes, and what the package keeps.
+    // The build writes the entry, and the package keeps it.
     let main = text(&manifest["main"]).trim_start_matches("./");
     let build = text(&manifest["scripts"]["build"]);
     assert!(build.starts_with("esbuild extension.js ") && build.ends_with(&format!("--outfile={main}")), "{build}");

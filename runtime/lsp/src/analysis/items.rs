@@ -56,13 +56,13 @@ impl Items {
             match &stmt.kind {
                 StmtKind::FunctionDef(def) => {
                     items.called.extend(item.names.iter().filter(|n| **n != *def.name.text).cloned());
-                    // A function that changes globals changes what kernels see.
+                    // A function that changes globals changes the kernels that read them.
                     if text.contains("global ") {
                         text.hash(&mut rest);
                     }
                 }
                 StmtKind::ClassDef(_) => {}
-                // Its text means nothing to kernels.
+                // Kernels can only use the names that it binds.
                 StmtKind::Unreadable { names, .. } => names.iter().for_each(|name| name.text.hash(&mut rest)),
                 _ => text.hash(&mut rest),
             }

@@ -72,8 +72,8 @@ impl Known {
     }
 }
 
-/// The facts of several kernels: of a place that several know, what the chosen specializations have is kept, and the values of
-/// all of these. The chosen ones come first in `units`.
+/// The facts of several kernels. A place with facts of several kernels has the values of all chosen specializations, or if
+/// there are none, of all assumed ones. `units` has the chosen ones first.
 pub(crate) fn merge<'k>(units: impl Iterator<Item = &'k [Known]>) -> Vec<Known> {
     let mut all: Vec<&Known> = units.flatten().collect();
     // Stable: facts of one place stay in the order of the units.

@@ -71,7 +71,7 @@ impl Server {
                 Ok(edit_of(at.text_document.uri, edits))
             }),
             _ => {
-                let message = format!("rtc does not know the request `{}`", request.method);
+                let message = format!("unknown request `{}`", request.method);
                 Response::new_err(request.id, ErrorCode::MethodNotFound as i32, message)
             }
         }

@@ -1,4 +1,4 @@
-//! A client of the protocol: it starts the server as an editor does, and speaks with it over its standard streams.
+//! A client of the protocol: it starts the server as an editor does, and exchanges messages over its standard streams.
 
 use std::io::{BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
