@@ -1,7 +1,8 @@
-//! Answers on a file of 2,000 lines come within 50 ms, in a release build; here the limit is ten times that, as test builds are
-//! slow and the machine may be busy.
+//! Answers on a file of 2,000 lines come within 50 ms, in a release build (`cargo test --release -p rtc-lsp --test speed`); in a
+//! debug build the limit is ten times that.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent, Uri};
 use rtc_lsp::Session;
@@ -55,22 +56,28 @@ def matmul_{index}(a, b, c, rows, cols, inner, M: tl.constexpr, N: tl.constexpr,
     text
 }
 
+/// The time that this thread has been on a processor: other programs on the machine do not count.
+fn on_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    Duration::from_nanos(text.split(' ').next().and_then(|n| n.parse().ok()).expect("a number"))
+}
+
 #[test]
 fn answers_on_2000_lines() {
     let text = text();
     let lines = text.lines().count();
     assert!((1900..2300).contains(&lines), "{lines}");
     let mut session = Session::new(Box::new(()));
-    let start = Instant::now();
+    let start = on_processor();
     session.open("/large.py", &text);
     let found = session.diagnostics("/large.py", &uri);
-    let opened = start.elapsed();
+    let opened = on_processor() - start;
     assert_eq!(found, Vec::new());
     let kernels = session.analysed();
 
     // Keys in a kernel in the middle: each edit, then everything that an editor asks for.
     let line = text.lines().position(|l| l.contains("def matmul_40(")).expect("the kernel") as u32 + 12;
-    let mut slowest = ("", Duration::ZERO);
+    let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for character in 0..20 {
         let at = Position { line, character: 8 };
         let change = TextDocumentContentChangeEvent {
@@ -79,12 +86,9 @@ fn answers_on_2000_lines() {
             text: if character == 0 { "pass; ".into() } else { format!("v{character} = {character}; ") },
         };
         let mut timed = |name, work: &mut dyn FnMut(&mut Session)| {
-            let start = Instant::now();
+            let start = on_processor();
             work(&mut session);
-            let time = start.elapsed();
-            if time > slowest.1 {
-                slowest = (name, time);
-            }
+            times.entry(name).or_default().push(on_processor() - start);
         };
         timed("diagnostics after a key", &mut |s| {
             s.change("/large.py", std::slice::from_ref(&change));
@@ -99,11 +103,13 @@ fn answers_on_2000_lines() {
         timed("symbols", &mut |s| drop(s.symbols("/large.py")));
         timed("actions", &mut |s| drop(s.code_actions("/large.py", Range { start: at, end: at }, &uri)));
     }
-    println!(
-        "{lines} lines, {kernels} kernels: opened in {opened:?}; slowest answer: {} in {:?}",
-        slowest.0, slowest.1
-    );
+    println!("{lines} lines, {kernels} kernels: opened in {opened:.1?}");
     assert_eq!(session.analysed() - kernels, 20, "each key changes one kernel");
     let limit = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 50 });
-    assert!(slowest.1 < limit, "{} took {:?}", slowest.0, slowest.1);
+    for (name, mut times) in times {
+        times.sort();
+        let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+        println!("{name}: {median:.1?}, at most {slowest:.1?}");
+        assert!(slowest < limit, "{name} took {slowest:?}");
+    }
 }
