@@ -12,7 +12,7 @@ use rtc_ir::text::{parse, print};
 use rtc_ir::{
     Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, Verified, decode_float, print_errors, verify,
 };
-use rtc_passes::{PassContext, PassError, run_through};
+use rtc_passes::{PassContext, PassError, Plan, run_through};
 use rtc_source::SourceMap;
 
 use crate::assembler;
@@ -21,6 +21,7 @@ use crate::covered;
 use crate::data::elements;
 use crate::export;
 use crate::inputs::{Further, Inputs};
+use crate::plans;
 use crate::planted;
 use crate::tensor::Tensor;
 
@@ -86,7 +87,11 @@ fn check_targets(
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
         if let Some(wanted) = &case.refused {
             let errors = verify(&kernel).err().map(|errors| print_errors(&kernel, &errors)).unwrap_or_default();
-            return if errors.contains(wanted) { Ok(()) } else { Err(format!("not refused with `{wanted}`:\n{errors}")) };
+            return if errors.contains(wanted) {
+                Ok(())
+            } else {
+                Err(format!("not refused with `{wanted}`:\n{errors}"))
+            };
         }
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
@@ -166,12 +171,13 @@ impl Checked<'_> {
             let chosen = |i: usize| i == 0 || (i as u64 + 2 * sample) % others.max(1) < 2;
             structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
         }
-        for structure in structures {
-            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true };
+        for structure in structures.iter().copied().filter(|_| plans::asked().is_none()) {
+            let plan = Plan::default();
+            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true, plan };
             self.passes(kernel.clone(), cx, &mut made)
                 .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
         }
-        Ok(())
+        plans::check(self.case, self.reference, &kernel, target, &structures, self.sources)
     }
 
     /// Checks the kernel after each pass, and its PTX if `made` has no such kernel yet.
@@ -204,7 +210,7 @@ impl Checked<'_> {
         };
         run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
         if let Some(name) = &case.removed {
-            plant(case, &mut kernel, name)?;
+            planted::without(case, &mut kernel, name)?;
         }
         let text = print(&kernel);
         dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
@@ -256,19 +262,6 @@ impl Checked<'_> {
         self.inputs.form(kernel, target, program);
         Ok(())
     }
-}
-
-/// Plants the mistake that these operations are missing; the interpreter must find it.
-fn plant(case: &Case, kernel: &mut Kernel, name: &str) -> Result<(), String> {
-    let all = rtc_ir::walk(kernel).into_iter().filter(|op| kernel.kind(*op).spec().mnemonic == name);
-    let all: Vec<Op> = all.collect();
-    if all.is_empty() {
-        return Err(format!("the finished kernel has no `{name}`"));
-    }
-    all.into_iter().for_each(|op| kernel.erase(op));
-    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
-    let found = interpret(case, verified, Storage::Registers, None);
-    expected(case, &found, true).map_err(|e| format!("the interpreter, without `{name}`: {e}"))
 }
 
 /// The schedules of warps and copies: in the order of their numbers, and some at random if partitions or asynchronous
@@ -512,7 +505,7 @@ fn sorted(printed: &str) -> Vec<String> {
 }
 
 /// The expected results in the header.
-fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
+pub fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     let fault = case.emulator_fault.as_ref().filter(|_| !exact).or(case.fault.as_ref());
     let outcome = match (run, fault) {
         (Ok(outcome), None) => outcome,

@@ -7,6 +7,7 @@ pub mod operands;
 pub mod overlap;
 pub mod partition;
 pub mod pipeline;
+pub mod plan;
 mod register_pressure;
 mod resources;
 pub mod tma;
