@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Feature, ResultStores, Structure, Target, WarpSpecialization};
+use rtc_abi::{Structure, Target};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_emulator::sanitize::{Checks, Report};
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{
-    Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, Verified, decode_float, print_errors, verify,
-};
+use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, Type, Verified, decode_float, print_errors, verify};
 use rtc_passes::{PassContext, PassError, Plan, run_through};
 use rtc_source::SourceMap;
 
@@ -138,33 +136,11 @@ struct Checked<'c> {
     inputs: &'c mut Inputs,
 }
 
-/// The structures that a kernel is checked in. Most are the same for it, and that is seen after the passes.
-fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
-    let mut structures = vec![Structure::Auto];
-    let product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
-    if !rtc_ir::walk(kernel).iter().any(product) {
-        let reduces = |op: &Op| matches!(kernel.kind(*op), OpKind::DescReduce { .. } | OpKind::AtomicRmw { .. });
-        let copies = target.has(Feature::Tma) && rtc_ir::walk(kernel).iter().any(reduces);
-        structures.extend(copies.then_some(Structure::Plain));
-        return structures;
-    }
-    structures.extend([Structure::Pipelined, Structure::Plain]);
-    if target.has(Feature::Wgmma) {
-        for blocks in 1..=3 {
-            let stores = ResultStores::ALL.map(Some);
-            structures.extend(
-                stores.map(|stores| Structure::Specialized(WarpSpecialization { blocks: Some(blocks), stores })),
-            );
-        }
-    }
-    structures
-}
-
 impl Checked<'_> {
     /// Checks the kernel for a target.
     fn target(&mut self, kernel: Kernel, target: &'static Target) -> Result<(), String> {
         let mut made = HashSet::new();
-        let mut structures = structures(&kernel, target);
+        let mut structures = plans::structures(&kernel, target);
         if let Some(sample) = self.case.sample {
             // The one that the compiler chooses, and two others.
             let others = structures.len() as u64 - 1;

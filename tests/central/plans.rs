@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rtc_abi::{Structure, Target};
+use rtc_abi::{Feature, ResultStores, Structure, Target, WarpSpecialization};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_ir::interp::Storage;
@@ -63,6 +63,28 @@ pub fn check(
         CHECKED[0].fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
+}
+
+/// The structures that a kernel is checked in. Most are the same for it, and that is seen after the passes.
+pub fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
+    let mut structures = vec![Structure::Auto];
+    let product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
+    if !rtc_ir::walk(kernel).iter().any(product) {
+        let reduces = |op: &Op| matches!(kernel.kind(*op), OpKind::DescReduce { .. } | OpKind::AtomicRmw { .. });
+        let copies = target.has(Feature::Tma) && rtc_ir::walk(kernel).iter().any(reduces);
+        structures.extend(copies.then_some(Structure::Plain));
+        return structures;
+    }
+    structures.extend([Structure::Pipelined, Structure::Plain]);
+    if target.has(Feature::Wgmma) {
+        for blocks in 1..=3 {
+            let stores = ResultStores::ALL.map(Some);
+            structures.extend(
+                stores.map(|stores| Structure::Specialized(WarpSpecialization { blocks: Some(blocks), stores })),
+            );
+        }
+    }
+    structures
 }
 
 fn has_looped_dots(kernel: &Kernel) -> bool {
