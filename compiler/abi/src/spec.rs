@@ -1,7 +1,7 @@
 //! A specialization: the types or values of a kernel's arguments and the launch options.
 //!
 //! Plain data between the requester of a kernel (command line, SPEC.json, an embedding program) and the semantic
-//! analysis. Reading it from JSON or from a signature string is the business of the crate `rtc-compiler`.
+//! analysis. Reading it from JSON or from a signature string is part of the crate `rtc-program`.
 //!
 //! Invariants: argument names are unique; a constexpr holds a Python-level value, never a run-time type; only pointers
 //! and integers have `divisible_by`.

@@ -68,8 +68,8 @@ pub struct Inspection {
     pub prints: Vec<String>,
 }
 
-/// Analyses a kernel for an editor: as [`compile_kernel`], but errors do not hide what is known, and an argument of which
-/// `spec` has nothing is unknown: what depends on it is passed over in silence.
+/// Analyses a kernel for an editor: as [`compile_kernel`], but with partial results for a kernel with errors. An argument
+/// that `spec` does not have is unknown, and expressions that depend on it are left out without a diagnostic.
 pub fn inspect_kernel(
     sources: &SourceMap,
     modules: &[ModuleAst<'_>],
@@ -135,7 +135,7 @@ fn run<'a>(cx: &mut Evaluator<'a>, spec: &Specialization) -> R<()> {
     for param in &f.def.params {
         let val = match parameter(cx, spec, f, param) {
             Ok(val) => val,
-            // An editor shows what can be known without it.
+            // The rest of the kernel is still analysed.
             Err(_) if cx.facts.is_some() => Val::Error,
             Err(fault) => return Err(fault),
         };

@@ -188,7 +188,7 @@ impl<'a> World<'a> {
     /// The module behind a dotted path.
     pub(crate) fn module(&self, path: &str) -> ModuleRef {
         let stem = path.trim_start_matches('.');
-        // The package `rtc` has the modules of `triton`.
+        // The Python package `rtc` has the modules of `triton`.
         if let Some(rest) = stem.strip_prefix("rtc")
             && (rest.is_empty() || rest.starts_with('.'))
         {
