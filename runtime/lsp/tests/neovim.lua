@@ -7,7 +7,7 @@ local function work()
   local handler = vim.lsp.handlers["textDocument/publishDiagnostics"]
   local client = vim.lsp.start_client({
     name = "rtc",
-    cmd = { vim.env.RTC_LSP },
+    cmd = { vim.env.LANGUAGE_SERVER },
     root_dir = vim.fn.getcwd(),
     -- Without a pause for more keys.
     flags = { debounce_text_changes = 0 },

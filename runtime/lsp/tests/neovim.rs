@@ -36,7 +36,7 @@ fn neovim_shows_and_mends() {
         .args(["--headless", "-u", "NONE", "-i", "NONE", "-n"])
         .arg(path("kernel.py"))
         .args(["-c", "luafile script.lua"])
-        .env("RTC_LSP", env!("CARGO_BIN_EXE_rtc-lsp"))
+        .env("LANGUAGE_SERVER", env!("CARGO_BIN_EXE_rtc-lsp"))
         .env("XDG_STATE_HOME", folder.path())
         .env("XDG_DATA_HOME", folder.path())
         .env("XDG_CACHE_HOME", folder.path())
