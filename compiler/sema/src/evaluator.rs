@@ -136,10 +136,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Runs `f` without its diagnostics; returns the first of them when it fails.
-    pub(crate) fn quietly<T>(&mut self, f: impl FnOnce(&mut Evaluator<'a>) -> R<T>) -> Result<T, Option<Diagnostic>> {
+    pub(crate) fn quietly<T>(
+        &mut self,
+        f: impl FnOnce(&mut Evaluator<'a>) -> R<T>,
+    ) -> Result<T, Option<Box<Diagnostic>>> {
         let mark = self.mark();
         let result = f(self);
         let first = self.back_to(mark);
-        result.map_err(|_| first)
+        result.map_err(|_| first.map(Box::new))
     }
 }

@@ -234,7 +234,7 @@ impl<'a> Evaluator<'a> {
         match result {
             Ok(val) if val.is_constant() => Ok(val),
             Ok(_) => self.not_constant(name, value, None),
-            Err(why) => self.not_constant(name, value, why),
+            Err(why) => self.not_constant(name, value, why.map(|why| *why)),
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Evaluator<'a> {
         let second = self.quietly(|cx| cx.defined(home, name, ways.1, &otherwise));
         match (first, second) {
             (Ok(a), Ok(b)) if a.is_constant() && equal(&a, &b) && a.same_type(&b) => Ok(a),
-            (Err(Some(why)), _) | (_, Err(Some(why))) if self.reads_host => self.fail(why),
+            (Err(Some(why)), _) | (_, Err(Some(why))) if self.reads_host => self.fail(*why),
             (Ok(a), _) if self.reads_host => Ok(a),
             _ => {
                 let d = Diagnostic::error(

@@ -55,35 +55,35 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn block(&mut self, tokens: &'a [Spanned<'a>]) -> Result<Vec<Stmt>, Diagnostic> {
+    fn block(&mut self, tokens: &'a [Spanned<'a>]) -> Result<Vec<Stmt>, Box<Diagnostic>> {
         for token in tokens {
             if let Token::Error(number) = token.token {
-                return Err(self.errors[number as usize].clone());
+                return Err(Box::new(self.errors[number as usize].clone()));
             }
         }
         if let Some(deep) = too_deep(tokens) {
             let span = Span::new(self.file, deep.start as usize, deep.end as usize);
-            return Err(Diagnostic::error(Code::SYNTAX, span, "this expression is nested too deeply")
-                .help("split it into several statements"));
+            let diagnostic = Diagnostic::error(Code::SYNTAX, span, "this expression is nested too deeply");
+            return Err(Box::new(diagnostic.help("split it into several statements")));
         }
         let triples = tokens.iter().map(|t| (t.start as usize, t.token.clone(), t.end as usize));
         BlockParser::new()
             .parse(self.file, triples)
-            .map_err(|error| explain(Block { file: self.file, text: self.text, tokens }, error))
+            .map_err(|error| Box::new(explain(Block { file: self.file, text: self.text, tokens }, error)))
     }
 
     /// Keeps a refused block as `Unreadable`, reports it if it is kernel code, and looks for kernels inside it.
-    fn refused(&mut self, tokens: &'a [Spanned<'a>], diagnostic: Diagnostic, body: &mut Vec<Stmt>) {
+    fn refused(&mut self, tokens: &'a [Spanned<'a>], diagnostic: Box<Diagnostic>, body: &mut Vec<Stmt>) {
         let start = tokens.first().map_or(0, |t| t.start as usize);
         let end = tokens.iter().rev().find(|t| t.token != Token::Dedent && t.token != Token::Newline);
         let span = Span::new(self.file, start, end.map_or(start, |t| t.end as usize));
         let head = tokens.iter().find(|t| t.token != Token::Indent).map(|t| &t.token);
         let kernel = is_kernel(tokens);
         if kernel {
-            self.diagnostics.push(diagnostic.clone());
+            self.diagnostics.push((*diagnostic).clone());
         }
         let names = bound_names(self.file, tokens);
-        body.push(Stmt::new(span, StmtKind::Unreadable { why: Box::new(diagnostic), names }));
+        body.push(Stmt::new(span, StmtKind::Unreadable { why: diagnostic, names }));
         if kernel {
             return;
         }
