@@ -201,9 +201,14 @@ pub fn emit(
         Stage::Accesses => return accesses(&kernel, target),
         Stage::TileOpt => Phase::Tile,
         Stage::Laid => Phase::Laid,
-        Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
+        Stage::Scheduled | Stage::Plan | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => {
+            Phase::Scheduled
+        }
     };
     run_pipeline(&mut kernel, target, &specialization.options, until, observer)?;
+    if stage == Stage::Plan {
+        return Ok(rtc_passes::outline(&kernel));
+    }
     if stage <= Stage::Scheduled {
         return Ok(rtc_ir::text::print(&kernel));
     }

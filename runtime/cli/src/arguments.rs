@@ -193,6 +193,7 @@ pub(crate) struct BuildArguments {
     tile-opt       ... after the cleanups\n  \
     laid           ... with layouts: which thread holds which element\n  \
     scheduled      ... with shared memory and barriers\n  \
+    plan           an outline of that: loops, copies, dots and waits\n  \
     mlir           thread-level MLIR\n  \
     llvm-dialect   MLIR in the LLVM dialect\n  \
     llvm           LLVM IR, optimized\n  \
