@@ -29,16 +29,14 @@ class Problem(Exception):
 class Contract:
     """What a file exports."""
 
-    def __init__(self, module, path, needs_reference=True):
+    def __init__(self, module, path, needed=("kernel_fn", "reference_fn", "get_inputs")):
         self.module, self.path = module, path
-        needed = ("kernel_fn", "reference_fn", "get_inputs") if needs_reference else ("kernel_fn", "get_inputs")
         missing = [name for name in needed if not hasattr(module, name)]
         if missing:
             raise Problem("contract", f"{path} has no {', '.join(f'`{n}`' for n in missing)}; a file to verify exports "
                           "`kernel_fn` (the wrapper), `reference_fn` (the same in PyTorch or numpy, with the same arguments) and "
                           "`get_inputs()` (a list of fresh arguments)")
-        self.kernel, self.make_inputs = module.kernel_fn, module.get_inputs
-        self.reference = getattr(module, "reference_fn", None)
+        self.kernel, self.reference, self.make_inputs = (getattr(module, n, None) for n in ("kernel_fn", "reference_fn", "get_inputs"))
         for name in needed:
             if not callable(getattr(module, name)):
                 raise Problem("contract", f"`{name}` of {path} is {getattr(module, name)!r}, not a function")
@@ -95,7 +93,13 @@ def refuses(error):
 
 
 def load(path, needs_reference=True):
-    """Reads a file."""
+    """Reads a file with the functions of a command."""
+    needed = ("kernel_fn", "reference_fn", "get_inputs") if needs_reference else ("kernel_fn", "get_inputs")
+    return Contract(load_module(path), path, needed)
+
+
+def load_module(path):
+    """Imports a file."""
     if not os.path.exists(path):
         raise Problem("io", f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
@@ -113,7 +117,7 @@ def load(path, needs_reference=True):
         raise Problem("import", f"{path} ended the process with the status {error.code} while it was imported") from error
     except Exception as error:
         raise Problem("import", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    return Contract(module, path, needs_reference)
+    return module
 
 
 def results(value, name):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 from . import _arrays
 
@@ -12,25 +13,40 @@ from . import _arrays
 LIMIT = 60.0
 
 
-def run(path, checks, everywhere, seed, limit):
-    """Runs a file's kernel under the sanitizer; with `everywhere`, also for sizes at the edges of blocks. Gives what JSON has
-    of it: `findings`, and `skipped`, which says why something was not checked."""
-    found = {"checks": checks, "cases": 0, "findings": [], "skipped": None}
-    with tempfile.TemporaryDirectory() as folder:
-        result = os.path.join(folder, "result.jsonl")
+class Sanitizer:
+    """Runs a file's kernel under the sanitizer, beside other work; with `everywhere`, also for sizes at the edges of blocks."""
+
+    def __init__(self, path, checks, everywhere, seed, limit):
+        self._checks, self._limit, self._end = checks, limit, time.monotonic() + limit
+        self._folder = tempfile.TemporaryDirectory()
+        self._result, self._told = (os.path.join(self._folder.name, name) for name in ("result.jsonl", "told"))
         environment = {**os.environ, "RTC_SANITIZE": checks, "RTC_DEVICE": "emulator"}
-        words = [sys.executable, "-m", "rtc._sanitized", path, result, "all" if everywhere else "one", str(seed)]
+        words = [sys.executable, "-m", "rtc._sanitized", path, self._result, "all" if everywhere else "one", str(seed)]
+        with open(self._told, "w") as told:
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=environment)
+
+    def finish(self):
+        """What JSON has of it: `findings`, and `skipped`, which says why something was not checked."""
+        found = {"checks": self._checks, "cases": 0, "findings": [], "skipped": None}
         try:
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=limit)
-            ended = None if done.returncode == 0 else f"the process ended with the status {done.returncode}{_last_line(done.stderr)}"
+            status = self._process.wait(max(0.0, self._end - time.monotonic()))
+            with open(self._told) as file:
+                ended = None if status == 0 else f"the process ended with the status {status}{_last_line(file.read())}"
         except subprocess.TimeoutExpired:
-            ended = f"it took longer than {limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
-        if os.path.exists(result):
-            with open(result) as file:
+            ended = f"it took longer than {self._limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
+            self._process.kill()
+        if os.path.exists(self._result):
+            with open(self._result) as file:
                 for line in file.read().splitlines():
                     _add(found, json.loads(line))
-    found["skipped"] = found["skipped"] or ended
-    return found
+        found["skipped"] = found["skipped"] or ended
+        return found
+
+    def close(self):
+        """Ends the process, if it has not ended."""
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
 
 
 def _last_line(text):
@@ -77,7 +93,7 @@ def main(path, result, which, seed):
     """Runs the cases; a line of JSON for each is added to a file once it is known."""
     from . import _as_triton
     from ._contract import Problem, load
-    from ._verify import boundary_inputs
+    from ._cases import boundary_inputs
     _as_triton.install()
     with open(result, "a", buffering=1) as file:
         try:
