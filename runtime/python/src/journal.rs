@@ -28,6 +28,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const KEY: usize = 32;
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Whether launches are trials of a search: they are no records, but what was there before them counts as what was before the
+/// launch that follows.
+static TRIALS: AtomicBool = AtomicBool::new(false);
 static JOURNAL: Mutex<Option<Journal>> = Mutex::new(None);
 
 struct Journal {
@@ -37,6 +40,8 @@ struct Journal {
     number: u64,
     /// Whether kernels multiply matrices, by the number of the compiled kernel.
     dots: FxHashMap<usize, bool>,
+    /// What was in memory, by its start and length, before the first trial that had it.
+    before_trials: FxHashMap<(u64, u64), Vec<u8>>,
 }
 
 fn lock() -> MutexGuard<'static, Option<Journal>> {
@@ -61,16 +66,15 @@ pub(crate) fn journal_open(path: &str) -> PyResult<()> {
     if journal.is_some() {
         return Err(PyValueError::new_err("launches are recorded already"));
     }
-    *journal = Some(Journal { file, key, number: 0, dots: FxHashMap::default() });
+    *journal = Some(Journal { file, key, number: 0, dots: FxHashMap::default(), before_trials: FxHashMap::default() });
     ACTIVE.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Records no launches for a while, as during a search, or records them again.
+/// Says whether the launches that follow are trials of a search.
 #[pyfunction]
-pub(crate) fn journal_pause(paused: bool) {
-    let is_open = lock().is_some();
-    ACTIVE.store(is_open && !paused, Ordering::Relaxed);
+pub(crate) fn journal_trials(are_trials: bool) {
+    TRIALS.store(are_trials, Ordering::Relaxed);
 }
 
 /// The memory of a launch, before it.
@@ -107,8 +111,23 @@ pub(crate) fn begin(
             _ => blocks.push(Block { range: given.range, arguments: vec![given.clone()], before: Vec::new() }),
         }
     }
+    if TRIALS.load(Ordering::Relaxed) {
+        for Block { range, .. } in &blocks {
+            let key = (range.start, range.bytes);
+            let is_known = lock().as_ref().is_some_and(|journal| journal.before_trials.contains_key(&key));
+            if !is_known {
+                let before = content(py, device, stream, range, is_host)?;
+                lock().as_mut().map(|journal| journal.before_trials.insert(key, before));
+            }
+        }
+        return Ok(None);
+    }
+    let mut known = lock().as_mut().map(|journal| std::mem::take(&mut journal.before_trials)).unwrap_or_default();
     for block in &mut blocks {
-        block.before = content(py, device, stream, &block.range, is_host)?;
+        block.before = match known.remove(&(block.range.start, block.range.bytes)) {
+            Some(before) => before,
+            None => content(py, device, stream, &block.range, is_host)?,
+        };
     }
     Ok(Some(Watched(blocks)))
 }

@@ -52,7 +52,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(golden::count_flops, module)?)?;
     module.add_function(wrap_pyfunction!(grid::cdiv, module)?)?;
     module.add_function(wrap_pyfunction!(journal::journal_open, module)?)?;
-    module.add_function(wrap_pyfunction!(journal::journal_pause, module)?)?;
+    module.add_function(wrap_pyfunction!(journal::journal_trials, module)?)?;
     module.add_function(wrap_pyfunction!(kind::register, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::set_hooked, module)?)?;
     module.add_function(wrap_pyfunction!(names::language_names, module)?)?;

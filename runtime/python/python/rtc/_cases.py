@@ -60,23 +60,46 @@ def boundary_inputs(inputs, blocks, seed, limit=12):
         yield f"size {size} -> {new}", resized(inputs, size, new, seed, smaller(inputs, size))
 
 
-def redrawn(inputs, seed):
-    """The arguments with other values: rows and columns change places, the same in all tensors; flat floats are drawn anew.
-    None if nothing would be other than it is."""
-    first = next(v for v in inputs if _arrays.is_array(v))
-    generator, made, is_other = _arrays.generator(first, seed), [], False
+def redrawn(inputs, seed, again):
+    """The arguments with other values, None if nothing would be other than it is. `again` gives those of another call of
+    `get_inputs`; where that draws the same numbers, rows change places, the same in all tensors, and flat floats are drawn anew.
+    Places within a row, and those of matrices that are square, may have a meaning, such as a mask's, and stay."""
+    drawn = again()
+    arrays = [v for v in inputs if _arrays.is_array(v)]
+    floats = lambda values: [v for v in values if _arrays.is_array(v) and _arrays.is_float(v)]
+    if len(drawn) == len(inputs) and _same_shapes(drawn, inputs) and any(_arrays.raw(a) != _arrays.raw(b)
+                                                                         for a, b in zip(floats(drawn), floats(inputs))):
+        return drawn
+    last = {v.shape[-1] for v in arrays}
+    repeated = {s for v in arrays for s in v.shape if list(v.shape).count(s) > 1}
+    generator, made, is_other = _arrays.generator(arrays[0], seed), [], False
     for value in inputs:
-        if not _arrays.is_array(value) or not _arrays.is_float(value):
-            made.append(value)
-        elif len(value.shape) < 2:
-            is_other = True
-            made.append(_arrays.like(value, tuple(value.shape), generator))
-        else:
-            is_other = True
-            for axis, size in enumerate(value.shape):
-                value = _arrays.reordered(value, axis, _arrays.shuffled(size, seed))
-            made.append(value)
+        if _arrays.is_array(value) and _arrays.is_float(value):
+            if len(value.shape) < 2:
+                value, is_other = _arrays.like(value, tuple(value.shape), generator), True
+            else:
+                for axis, size in enumerate(value.shape):
+                    if size > 1 and size not in last | repeated:
+                        value, is_other = _arrays.reordered(value, axis, _arrays.shuffled(size, seed)), True
+        made.append(value)
     return made if is_other else None
+
+
+def _same_shapes(first, second):
+    """Whether two lists of arguments have arrays of the same shapes and types in the same places."""
+    kind = lambda v: (tuple(v.shape), _arrays.dtype_name(v)) if _arrays.is_array(v) else None
+    return [kind(v) for v in first] == [kind(v) for v in second]
+
+
+def seed_all(seed):
+    """Seeds the random numbers that functions of the user's file draw by default."""
+    import random
+    import sys
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+    if _arrays.torch() is not None:
+        _arrays.torch().manual_seed(seed)
 
 
 def strided(inputs):
@@ -87,9 +110,12 @@ def strided(inputs):
     return [v if v is not None else given for v, given in zip(views, inputs)]
 
 
-def made(inputs, case):
-    """The arguments of a case as the judge describes it."""
+def made(inputs, case, again):
+    """The arguments of a case as the judge describes it; `again` calls `get_inputs` once more."""
     if case["kind"] == "size":
         others = {int(size): new for size, new in case["others"].items()}
         return resized(inputs, case["size"], case["new"], case["seed"], {**smaller(inputs, case["size"]), **others})
-    return redrawn(inputs, case["seed"]) if case["kind"] == "values" else strided(inputs)
+    if case["kind"] == "values":
+        seed_all(case["seed"])
+        return redrawn(inputs, case["seed"], again)
+    return strided(inputs)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 
 from . import _arrays
 
@@ -17,24 +17,31 @@ class Sanitizer:
     """Runs a file's kernel under the sanitizer, beside other work; with `everywhere`, also for sizes at the edges of blocks."""
 
     def __init__(self, path, checks, everywhere, seed, limit):
-        self._checks, self._limit, self._end = checks, limit, time.monotonic() + limit
+        self._checks, self._limit, self._is_late = checks, limit, False
         self._folder = tempfile.TemporaryDirectory()
         self._result, self._told = (os.path.join(self._folder.name, name) for name in ("result.jsonl", "told"))
         environment = {**os.environ, "RTC_SANITIZE": checks, "RTC_DEVICE": "emulator"}
         words = [sys.executable, "-m", "rtc._sanitized", path, self._result, "all" if everywhere else "one", str(seed)]
         with open(self._told, "w") as told:
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=environment)
+        self._watch = threading.Timer(limit, self._late)
+        self._watch.daemon = True
+        self._watch.start()
+
+    def _late(self):
+        if self._process.poll() is None:
+            self._is_late = True
+            self._process.kill()
 
     def finish(self):
         """What JSON has of it: `findings`, and `skipped`, which says why something was not checked."""
         found = {"checks": self._checks, "cases": 0, "findings": [], "skipped": None}
-        try:
-            status = self._process.wait(max(0.0, self._end - time.monotonic()))
+        status = self._process.wait()
+        if self._is_late:
+            ended = f"it took longer than {self._limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
+        else:
             with open(self._told) as file:
                 ended = None if status == 0 else f"the process ended with the status {status}{_last_line(file.read())}"
-        except subprocess.TimeoutExpired:
-            ended = f"it took longer than {self._limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
-            self._process.kill()
         if os.path.exists(self._result):
             with open(self._result) as file:
                 for line in file.read().splitlines():
@@ -44,6 +51,7 @@ class Sanitizer:
 
     def close(self):
         """Ends the process, if it has not ended."""
+        self._watch.cancel()
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

@@ -11,7 +11,7 @@ def summary(judge, checked, more):
     fixed = judge.fixed()
     wrong = [case for case in judge.cases if case.verdict in (cases.WRONG, cases.REFUSED)]
     for case in judge.cases:
-        mark = {cases.RIGHT: "ok     ", cases.WRONG: "WRONG  ", cases.REFUSED: "REFUSED"}.get(case.verdict, "-      ")
+        mark = {cases.RIGHT: "ok   ", cases.WRONG: "WRONG", cases.REFUSED: "REFUSED"}.get(case.verdict, "-    ")
         print(f"{mark} {case.words()}", file=sys.stderr)
         for _, comparison, _ in case.comparisons:
             picture = comparison.picture()
