@@ -79,7 +79,7 @@ class Memory:
         self.arguments = [a for a in self.arguments if a.before is not None] + given
         self.launches.append({"kernel": head["kernel"], "grid": head["grid"], "config": head["config"], "device": head["device"],
                               "outputs": sorted({a.name for a in given if a.written}),
-                              "given": {a.name: a.origin for a in given}})
+                              "given": {a.name: a.origin for a in sorted(given, key=lambda a: a.name)}})
 
     def _origin(self, argument):
         """Where the elements come from: an input, a fill, or else the host."""
