@@ -43,7 +43,7 @@ const LAYERS: &[(u32, &[&str])] = &[
             "tutorial",
         ],
     ),
-    (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
+    (6, &["rtc-doctor", "rtc-mcp", "rtc-testing", "rtc-tune"]),
     (5, &["rtc-runtime", "rtc-build"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),

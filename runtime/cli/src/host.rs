@@ -16,6 +16,14 @@ pub(crate) fn set_own(python: PathBuf) {
     let _ = OWN.set(python);
 }
 
+/// The words that start `rtc` once more, as it was started.
+pub(crate) fn own_command() -> std::io::Result<Vec<std::ffi::OsString>> {
+    Ok(match OWN.get() {
+        Some(python) => vec![python.into(), "-m".into(), "rtc".into()],
+        None => vec![std::env::current_exe()?.into()],
+    })
+}
+
 /// Runs a command of the package; its exit status is that of the process.
 pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Problem> {
     let (named, words) = without_python(&arguments.words)?;

@@ -160,7 +160,8 @@ impl Watched {
         let (mut bytes, mut blocks) = (Vec::new(), Vec::new());
         for block in &self.0 {
             let after = content(py, device, stream, &block.range, is_host)?;
-            let arguments: Vec<Value> = block.arguments.iter().map(|of| argument(params, of, name_of(of.param))).collect();
+            let arguments: Vec<Value> =
+                block.arguments.iter().map(|of| argument(params, of, name_of(of.param))).collect();
             let is_changed = after != block.before;
             bytes.extend_from_slice(&block.before);
             if is_changed {

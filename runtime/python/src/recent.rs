@@ -135,7 +135,11 @@ impl Recent {
         grid: &Bound<'py, PyAny>,
         given: &Given<'_>,
     ) -> Option<PyResult<Py<PyAny>>> {
-        if ordinal != self.ordinal || given.positional.len() != self.given || place::is_cpu_chosen() || journal::is_active() {
+        if ordinal != self.ordinal
+            || given.positional.len() != self.given
+            || place::is_cpu_chosen()
+            || journal::is_active()
+        {
             return None;
         }
         if let Some(launched) = self.filled_again(slf, torch, grid, given) {
