@@ -229,3 +229,15 @@ fn installed() {
     assert!(made.status.success(), "{text}");
     assert_ran(case(Path::new(out.trim()), "installed").env_remove("PYTHONPATH"));
 }
+
+/// Kernels that are wrong and look right.
+#[test]
+fn cheating() {
+    run("cheating");
+}
+
+/// `rtc mcp`.
+#[test]
+fn agents() {
+    run("agents");
+}

@@ -16,12 +16,12 @@ LIMIT = 60.0
 class Sanitizer:
     """Runs a file's kernel under the sanitizer, beside other work; with `everywhere`, also for sizes at the edges of blocks."""
 
-    def __init__(self, path, checks, everywhere, seed, limit):
+    def __init__(self, path, reference, checks, everywhere, seed, limit):
         self._checks, self._limit, self._is_late = checks, limit, False
         self._folder = tempfile.TemporaryDirectory()
         self._result, self._told = (os.path.join(self._folder.name, name) for name in ("result.jsonl", "told"))
         environment = {**os.environ, "RTC_SANITIZE": checks, "RTC_DEVICE": "emulator"}
-        words = [sys.executable, "-m", "rtc._sanitized", path, self._result, "all" if everywhere else "one", str(seed)]
+        words = [sys.executable, "-m", "rtc._sanitized", path, reference, self._result, "all" if everywhere else "one", str(seed)]
         with open(self._told, "w") as told:
             self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=environment)
         self._watch = threading.Timer(limit, self._late)
@@ -97,16 +97,18 @@ def _on_cpu(value):
     return value.detach().cpu().clone() if _arrays.is_tensor(value) else _arrays.copy(value)
 
 
-def main(path, result, which, seed):
-    """Runs the cases; a line of JSON for each is added to a file once it is known."""
+def main(path, reference, result, which, seed):
+    """Runs the cases; a line of JSON for each is added to a file once it is known. `reference`: the file with `get_inputs`."""
     from . import _as_triton
-    from ._contract import Problem, load
+    from ._contract import Contract, Problem, load_module
     from ._cases import boundary_inputs
     _as_triton.install()
     with open(result, "a", buffering=1) as file:
         try:
-            contract = load(path)
-            inputs = contract.inputs()
+            made = contract = Contract(load_module(path), path, ("kernel_fn",) if reference != path else ("kernel_fn", "get_inputs"))
+            if reference != path:
+                made = Contract(load_module(reference), reference, ("get_inputs",))
+            inputs = made.inputs()
         except Problem as problem:
             print(json.dumps({"name": "get_inputs()", "finding": None, "skipped": str(problem)}), file=file)
             return

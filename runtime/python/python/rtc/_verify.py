@@ -160,7 +160,8 @@ def sanitized(arguments):
     if arguments.no_sanitize:
         return None
     everywhere = arguments.sanitize is not None and not arguments.no_boundary
-    return _sanitized.Sanitizer(arguments.file, arguments.sanitize or "all", everywhere, arguments.seed or 0, arguments.sanitize_limit)
+    return _sanitized.Sanitizer(arguments.file, arguments.reference or arguments.file, arguments.sanitize or "all", everywhere,
+                                arguments.seed or 0, arguments.sanitize_limit)
 
 
 def findings(sanitizer):

@@ -23,9 +23,10 @@ class Judge:
         self._candidate = self._process("candidate", path)
         self._reference = self._process("reference", reference)
         with STEPS.at(f"importing {path}", counts=False):
-            self._candidate.ask("load", path, journal=self.journal.path)
+            # First the reference, so that the candidate cannot change its file.
             self._reference.ask("load", reference, has_other=reference != path)
             head, _ = self._reference.answer()
+            self._candidate.ask("load", path, journal=self.journal.path)
             self._candidate.answer()
             self.journal.opened()
         self.host_arithmetic = head["host_arithmetic"]
