@@ -21,6 +21,9 @@ pub(crate) struct McpArguments {
     /// Take reference_fn and get_inputs from this file, and from clients the kernel alone
     #[arg(long, value_name = "FILE.py")]
     reference: Option<PathBuf>,
+    /// With --reference, a size that is the only one in its place; repeat it for several
+    #[arg(long, value_name = "SIZE", requires = "reference")]
+    fixed: Vec<u64>,
     /// Where kernels run [default: where their tensors lie]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     device: Option<String>,
@@ -50,6 +53,7 @@ pub(crate) fn mcp(arguments: &McpArguments) -> Result<(), Problem> {
         command: host::own_command().map_err(failed)?,
         python: python.transpose()?,
         reference: arguments.reference.as_ref().map(absolute).transpose()?,
+        fixed: arguments.fixed.clone(),
         device: arguments.device.clone(),
         limits: Limits { time: Duration::from_secs(arguments.time_limit), memory: arguments.memory_limit << 30 },
     })

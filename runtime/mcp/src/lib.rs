@@ -36,6 +36,8 @@ pub struct Setup {
     pub python: Option<PathBuf>,
     /// A file with `reference_fn` and `get_inputs` that clients cannot replace.
     pub reference: Option<PathBuf>,
+    /// Sizes that are the only ones in their place, as `--fixed` of `rtc verify`.
+    pub fixed: Vec<u64>,
     /// Where kernels run.
     pub device: Option<String>,
     /// What a command may use.

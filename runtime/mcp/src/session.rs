@@ -88,6 +88,9 @@ impl Session {
             (Some(path), None) => Some(read(path)?),
             (None, given) => given.map(str::to_owned),
         };
+        if self.setup.reference.is_some() && given.contains_key("fixed") {
+            return Err(("usage", "the server was started with a reference; it says which sizes are `fixed`".into()));
+        }
         Ok(Texts { source: text(given, "source").unwrap_or_default().to_owned(), reference })
     }
 
@@ -115,6 +118,9 @@ impl Session {
                 }
                 if let Some(seed) = given.get("seed") {
                     words.add(["--seed", &seed.to_string()]);
+                }
+                for size in &self.setup.fixed {
+                    words.add(["--fixed", &size.to_string()]);
                 }
                 for size in given.get("fixed").and_then(Value::as_array).into_iter().flatten() {
                     words.add(["--fixed", &size.to_string()]);

@@ -127,7 +127,8 @@ class Agents(unittest.TestCase):
             self.assertTrue(client.call("verify", source=GELU)["ok"])
             wrong = GELU.replace("0.5 * v", "0.6 * v").replace("(0.5 * x", "(0.6 * x")
             self.assertFalse(client.call("verify", source=wrong)["ok"])
-            self.assertEqual(client.call("verify", source=GELU, reference=wrong)["error"]["code"], "usage")
+            for more in ({"reference": wrong}, {"fixed": [1000]}):
+                self.assertEqual(client.call("verify", source=GELU, **more)["error"]["code"], "usage")
         with Client() as client:
             self.assertTrue(client.call("verify", source=wrong)["ok"])
             self.assertFalse(client.call("verify", source=wrong, reference=GELU)["ok"])

@@ -122,7 +122,7 @@ def compared(case, made, candidate, reference, records, options, again, host_ari
         if not known_nan and "float" in str(e.dtype) and bool(np.isnan(np.asarray(e, np.float64)).any()):
             raise Problem("reference", f"{what}the reference gives NaN for inputs without one ({case.name}); there is nothing to compare with")
         comparison = Comparison(a, e, rtol, atol)
-        problem = None if host_arithmetic else memory.problem(described, data)
+        problem = None if host_arithmetic else memory.problem(described, data, len(pairs) == 1)
         if problem is None:
             problem = prepared(memory, inputs, e, rtol, atol)
         if not comparison.correct and comparison.problem is None and number < len(theirs.arrays):

@@ -91,8 +91,8 @@ class Memory:
                 return "input"
         return "fill" if held.size == 0 or bool((held == held[0]).all()) else "host"
 
-    def problem(self, described, data):
-        """Why a result is none of a launch; None if it is one."""
+    def problem(self, described, data, alone):
+        """Why a result is none of a launch; None if it is one, or an argument that is given back beside other results."""
         claimed = np.frombuffer(data, _bits(described["item"]))
         if claimed.size == 0:
             return None
@@ -105,6 +105,8 @@ class Memory:
         for argument in reversed(self.arguments):
             if argument.written and argument.after is not None and _is_copy(argument, described, claimed):
                 return self._left_out(argument.after.reshape(-1), argument.changed.reshape(-1), described)
+        if self.launches and not alone and any(np.array_equal(bits, claimed) for _, bits in self._inputs):
+            return None
         was_written = block is not None and any(a.written and a.block is block for a in self.arguments)
         return "no launch wrote what it holds" + (": the host changed the memory after the launch" if was_written else "")
 
