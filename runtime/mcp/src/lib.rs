@@ -40,7 +40,7 @@ pub struct Setup {
     pub fixed: Vec<u64>,
     /// Where kernels run.
     pub device: Option<String>,
-    /// What a command may use.
+    /// Limits of a command.
     pub limits: Limits,
 }
 

@@ -12,7 +12,7 @@ use tokio::process::Command;
 /// Most bytes that are read of an output.
 const OUTPUT: u64 = 16 << 20;
 
-/// What a command may use.
+/// Limits of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How long a command may take.

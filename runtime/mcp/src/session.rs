@@ -11,10 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What a call was given.
+/// The arguments of a call.
 pub(crate) type Given = Map<String, Value>;
 
-/// Why a call gives nothing: a code and a message.
+/// The reason why a call gives nothing: a code and a message.
 pub(crate) type Refusal = (&'static str, String);
 
 /// The state of a session.
@@ -210,7 +210,7 @@ impl Words {
         self.0.extend(words.iter().map(OsString::from));
     }
 
-    /// What names a kernel, its arguments and its options. One word each, so that none is taken for an option.
+    /// The kernel, its arguments and its options. One word each, so that none is taken for an option.
     fn compilation(&mut self, given: &Given) {
         for name in ["kernel", "signature", "arch"] {
             if let Some(value) = text(given, name) {
@@ -223,7 +223,7 @@ impl Words {
     }
 }
 
-/// What a client sent.
+/// The texts that a client sent.
 struct Texts {
     source: String,
     reference: Option<String>,
@@ -325,7 +325,7 @@ fn last(text: &str) -> String {
     lines[lines.len().saturating_sub(5)..].join("\n")
 }
 
-/// What `rtc build` wrote: the metadata of each kernel, and its PTX.
+/// The output of `rtc build`: the metadata of each kernel, and its PTX.
 fn artifacts(folder: &Path, has_ptx: bool) -> std::io::Result<Value> {
     let mut kernels = Vec::new();
     for entry in fs::read_dir(folder)? {

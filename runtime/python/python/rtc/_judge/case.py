@@ -1,4 +1,4 @@
-"""One case: what the two functions gave, compared."""
+"""One case: the results of the two functions, compared."""
 
 import math
 
@@ -13,7 +13,7 @@ RIGHT, WRONG, REFUSED, OUTSIDE, OPEN = "right", "wrong", "refused", "outside", "
 
 
 class Case:
-    """What a case gave."""
+    """The outcome of a case."""
 
     def __init__(self, name, shapes):
         self.name, self.shapes, self.verdict = name, shapes, RIGHT
@@ -89,7 +89,7 @@ def no_evidence(expected, rtol, atol):
 
 
 def compared(case, made, candidate, reference, records, options, again, host_arithmetic):
-    """Compares what the two processes answered. `made`: the arguments of the case; `again` has the reference run once more."""
+    """Compares the answers of the two processes. `made`: the arguments of the case; `again` has the reference run once more."""
     mine, theirs, given = Answer(*candidate), Answer(*reference), Answer.of_arguments(*made)
     has_dots = any(head["has_dots"] for head, _ in records)
     memory = Memory(records, given.arrays)
@@ -160,7 +160,7 @@ def prepared(memory, inputs, expected, rtol, atol):
 
 
 class Answer:
-    """What a process answered: its results, and its arguments after the call."""
+    """The answer of a process: its results, and its arguments after the call."""
 
     def __init__(self, head, parts):
         parts = list(parts)

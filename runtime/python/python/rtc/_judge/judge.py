@@ -1,4 +1,4 @@
-"""The judge: has the cases run by the two processes and compares what they gave."""
+"""The judge: has the cases run by the two processes and compares their answers."""
 
 import secrets
 
@@ -166,12 +166,12 @@ class Judge:
 
 
 def reason(problem):
-    """What a function said of arguments that it does not take."""
+    """The reason for which a function does not take arguments."""
     return getattr(problem, "said", {}).get("reason", str(problem)).split("\n")[0]
 
 
 class Coverage:
-    """What was tried in the place of a size."""
+    """The values that were tried in the place of a size."""
 
     def __init__(self, size, shapes):
         self.size, self.tried = size, {}

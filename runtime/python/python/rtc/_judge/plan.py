@@ -22,7 +22,7 @@ class Size:
 
 
 class Plan:
-    """What is known of the arguments of `get_inputs`, and the sizes that follow from it."""
+    """The shapes of the arguments of `get_inputs`, and the sizes that follow from them."""
 
     def __init__(self, arrays, blocks, seed, gpu, seconds):
         self.shapes = [of["shape"] for of in arrays]

@@ -25,7 +25,7 @@ class Process:
         given, self._commands = os.pipe()
         self._answers, told = os.pipe()
         words = [sys.executable, "-m", "rtc._judge.side", role, path, device or "", str(given), str(told)]
-        # What the file prints goes to standard error.
+        # The output of the file goes to standard error.
         self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(given, told))
         os.close(given)
         os.close(told)
@@ -39,7 +39,7 @@ class Process:
             wire.send(self._out, {"do": do, **head}, parts)
 
     def answer(self):
-        """The answer to the command: its head and parts. What went wrong there is raised."""
+        """The answer to the command: its head and parts; a problem there is raised here."""
         found = wire.receive(self._in)
         if found is None:
             self._process.kill() if self._process.poll() is None and not self._ends() else None

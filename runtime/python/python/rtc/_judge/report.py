@@ -1,4 +1,4 @@
-"""What a verification found: text for standard error, and the JSON."""
+"""The findings of a verification: text for standard error, and the JSON."""
 
 import sys
 

@@ -26,7 +26,7 @@ def described(values):
 
 
 class Side:
-    """What both processes do: they read a file."""
+    """The part that both processes share: they read a file."""
     needed: tuple[str, ...] = ()
 
     def __init__(self, path):
@@ -124,7 +124,7 @@ class Candidate(Side):
 
 
 def answer(side, head, parts):
-    """What a command gives, or what went wrong."""
+    """The answer to a command, or its problem."""
     from ..runtime.errors import KernelFault
     try:
         return getattr(side, head["do"])(head, parts)

@@ -54,7 +54,7 @@ class Block:
 
 
 class Memory:
-    """What the launches of a case were given and wrote. `inputs`: descriptions and elements of the arguments of the case."""
+    """The memory that the launches of a case were given and wrote. `inputs`: descriptions and elements of the arguments of the case."""
 
     def __init__(self, records, inputs):
         self.blocks, self.arguments, self.launches = [], [], []
