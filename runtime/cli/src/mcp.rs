@@ -49,9 +49,10 @@ pub(crate) fn mcp(arguments: &McpArguments) -> Result<(), Problem> {
         1 => Ok(path.clone()),
         _ => absolute(path),
     });
+    let python = python.transpose()?;
     rtc_mcp::serve(Setup {
-        command: host::own_command().map_err(failed)?,
-        python: python.transpose()?,
+        command: host::own_command(python.as_deref()).map_err(failed)?,
+        python: python.filter(|_| !host::is_in_python()),
         reference: arguments.reference.as_ref().map(absolute).transpose()?,
         fixed: arguments.fixed.clone(),
         device: arguments.device.clone(),

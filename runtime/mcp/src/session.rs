@@ -46,7 +46,10 @@ impl Session {
         if tool == Tool::Explain {
             let name = text(given, "name").unwrap_or_default();
             let folder = self.folder.path().to_owned();
-            return Ok(answer_of(tool, &self.run(&folder, ["explain".into(), "--".into(), name.into()]).await?));
+            if name.starts_with('-') {
+                return Err(("usage", format!("`{name}` is no name")));
+            }
+            return Ok(answer_of(tool, &self.run(&folder, ["explain".into(), name.into()]).await?));
         }
         let texts = self.texts(given)?;
         let key = digest(&texts);

@@ -104,7 +104,7 @@ class Agents(unittest.TestCase):
             self.assertEqual((kernel["kernel"], kernel["num_warps"]), ("gelu", 8))
             self.assertIn(".visible .entry gelu", kernel["ptx"])
             self.assertIn("registers", json.dumps([one["message"] for one in found["diagnostics"]]))
-            self.assertIn("layout", client.call("layouts", **given)["result"]["text"])
+            self.assertIn("linear(shape [256]", client.call("layouts", **given)["result"]["text"])
 
     def test_what_a_call_must_have(self):
         with Client() as client:
