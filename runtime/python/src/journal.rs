@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -54,14 +54,13 @@ pub(crate) fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
-/// Records all launches from now on in this file, which begins with the key; the key is overwritten.
+/// Records all launches from now on in this file, which holds the key; the file is emptied. Its reader may empty it, too.
 #[pyfunction]
 pub(crate) fn journal_open(path: &str) -> PyResult<()> {
-    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut file = File::options().read(true).append(true).open(path)?;
     let mut key = [0; KEY];
     file.read_exact(&mut key)?;
-    file.seek(SeekFrom::Start(0))?;
-    file.write_all(&[0; KEY])?;
+    file.set_len(0)?;
     let mut journal = lock();
     if journal.is_some() {
         return Err(PyValueError::new_err("launches are recorded already"));

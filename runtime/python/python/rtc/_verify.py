@@ -7,8 +7,6 @@ from . import _advice, _arrays, _as_triton, _rtc, _sanitized
 from ._compare import Comparison, differs, dropout, tolerance
 from ._contract import Parser, Problem, guarded, load, results, run_command
 from ._golden import verify_golden
-from ._judge import report
-from ._judge.judge import Judge
 from ._limit import LIMIT, STEPS
 from ._poison import poisoned
 from ._record import Recorder
@@ -180,6 +178,11 @@ def findings(sanitizer):
 
 def verify(arguments):
     """Runs the command on a file: exit status and text."""
+    try:
+        from ._judge import report
+        from ._judge.judge import Judge
+    except ModuleNotFoundError as error:
+        raise Problem("import", f"`rtc verify FILE.py` compares with `{error.name}`, which is not installed; install numpy") from error
     sanitizer = sanitized(arguments)
     judge = None
     try:

@@ -5,7 +5,7 @@ import random
 from .. import _cases
 
 #: Elements of all arguments that a case may have: in the emulator, and on a GPU.
-MOST = {False: 1 << 20, True: 1 << 27}
+MOST = {False: 1 << 20, True: 1 << 25}
 #: Seconds that a case may take in comparison with the first.
 SECONDS = 1.0
 

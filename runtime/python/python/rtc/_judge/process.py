@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import hmac
+import io
 import json
 import os
 import secrets
@@ -83,9 +84,8 @@ class Journal:
     def __init__(self):
         self._key = secrets.token_bytes(KEY)
         descriptor, self.path = tempfile.mkstemp(prefix="rtc-journal-")
-        self._file = os.fdopen(descriptor, "r+b")
+        self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._file.write(self._key)
-        self._file.flush()
         self._number = 0
 
     def opened(self):
@@ -97,15 +97,20 @@ class Journal:
     def records(self):
         """The records since the last call: heads and bytes."""
         found = []
-        while (lengths := self._file.read(16)):
-            count, total = wire.LENGTHS.unpack(lengths) if len(lengths) == 16 else (0, 0)
-            head, data, code = self._file.read(count), self._file.read(total), self._file.read(CODE)
+        self._file.seek(0)
+        written = io.BytesIO(self._file.readall())
+        while (lengths := written.read(wire.LENGTHS.size)):
+            count, total = wire.LENGTHS.unpack(lengths) if len(lengths) == wire.LENGTHS.size else (0, 0)
+            head, data, code = written.read(count), written.read(total), written.read(CODE)
             expected = hmac.new(self._key, lengths + head + data, hashlib.sha256).digest()
             record = json.loads(head) if hmac.compare_digest(code, expected) else {}
             if record.get("number") != self._number:
                 raise Problem("call", "the journal of launches was changed by something other than launches")
             self._number += 1
             found.append((record, data))
+        # No launch runs meanwhile: the candidate has answered.
+        self._file.seek(0)
+        self._file.truncate()
         return found
 
     def close(self):
