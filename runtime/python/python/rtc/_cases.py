@@ -62,7 +62,7 @@ def boundary_inputs(inputs, blocks, seed, limit=12):
 
 def redrawn(inputs, seed, again):
     """The arguments with other values, None if nothing would be other than it is. `again` gives those of another call of
-    `get_inputs`; where that draws the same numbers, rows change places, the same in all tensors, and flat floats are drawn anew.
+    `get_inputs`; where that draws the same numbers, rows change places, the same in all tensors, and flat floats are drawn again.
     Places within a row, and those of matrices that are square, may have a meaning, such as a mask's, and stay."""
     drawn = again()
     arrays = [v for v in inputs if _arrays.is_array(v)]
