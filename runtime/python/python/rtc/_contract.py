@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import traceback
+from typing import Any
 
 from . import _arrays
 from ._limit import STEPS, TimeLimit, limited
@@ -22,6 +23,8 @@ class Problem(Exception):
 
     def __init__(self, code, message, status=INPUT, found=None):
         super().__init__(message)
+        #: Of a problem in another process: its answer.
+        self.said: dict[str, Any] = {}
         # `found`: what JSON has beside the error.
         self.code, self.status, self.found = code, status, found
 
@@ -36,7 +39,9 @@ class Contract:
             raise Problem("contract", f"{path} has no {', '.join(f'`{n}`' for n in missing)}; a file to verify exports "
                           "`kernel_fn` (the wrapper), `reference_fn` (the same in PyTorch or numpy, with the same arguments) and "
                           "`get_inputs()` (a list of fresh arguments)")
-        self.kernel, self.reference, self.make_inputs = (getattr(module, n, None) for n in ("kernel_fn", "reference_fn", "get_inputs"))
+        self.kernel: Any = getattr(module, "kernel_fn", None)
+        self.reference: Any = getattr(module, "reference_fn", None)
+        self.make_inputs: Any = getattr(module, "get_inputs", None)
         for name in needed:
             if not callable(getattr(module, name)):
                 raise Problem("contract", f"`{name}` of {path} is {getattr(module, name)!r}, not a function")

@@ -36,12 +36,12 @@ class Sanitizer:
     def finish(self):
         """What JSON has of it: `findings`, and `skipped`, which says why something was not checked."""
         found = {"checks": self._checks, "cases": 0, "findings": [], "skipped": None}
-        status = self._process.wait()
+        status, ended = self._process.wait(), None
         if self._is_late:
             ended = f"it took longer than {self._limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
         else:
             with open(self._told) as file:
-                ended = None if status == 0 else f"the process ended with the status {status}{_last_line(file.read())}"
+                ended = f"the process ended with the status {status}{_last_line(file.read())}" if status else None
         if os.path.exists(self._result):
             with open(self._result) as file:
                 for line in file.read().splitlines():

@@ -1,6 +1,7 @@
 """The judge: has the cases run by the two processes and compares their answers."""
 
 import secrets
+from typing import Any
 
 from . import case as cases
 from .case import Case, compared
@@ -41,7 +42,7 @@ class Judge:
             process.close()
         self.journal.close()
 
-    def make(self, kind, **what):
+    def make(self, kind: str, **what: Any) -> Any:
         """Has the arguments of a case made; None if there is no such case."""
         self._reference.ask("make", "get_inputs", kind=kind, **what)
         head, parts = self._reference.answer()
@@ -59,7 +60,9 @@ class Judge:
         head, parts = made
         self._candidate.ask("run", "kernel_fn", parts, keep=keep, **head)
         self._reference.ask("expect", "reference_fn", elsewhere=False)
-        failed = candidate = reference = None
+        failed: Problem | None = None
+        candidate: Any = None
+        reference: Any = None
         with STEPS.at("kernel_fn", counts=False):
             try:
                 candidate = self._candidate.answer()
@@ -75,7 +78,7 @@ class Judge:
                 case.verdict, case.reason = cases.OUTSIDE, reason(problem)
                 return
         if failed is not None:
-            said = getattr(failed, "said", {})
+            said = failed.said
             if is_given or not said.get("refuses"):
                 raise failed if is_given else Problem(failed.code, f"{case.name}: {failed}", failed.status)
             case.verdict, case.reason = cases.REFUSED, reason(failed)
@@ -167,7 +170,7 @@ class Judge:
 
 def reason(problem):
     """The reason for which a function does not take arguments."""
-    return getattr(problem, "said", {}).get("reason", str(problem)).split("\n")[0]
+    return problem.said.get("reason", str(problem)).split("\n")[0]
 
 
 class Coverage:

@@ -83,6 +83,7 @@ class Journal:
 
     def __init__(self):
         self._key = secrets.token_bytes(KEY)
+        self.path: str | None
         descriptor, self.path = tempfile.mkstemp(prefix="rtc-journal-")
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._file.write(self._key)
@@ -90,8 +91,9 @@ class Journal:
 
     def opened(self):
         """The other process has the file; from now on it has no name."""
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
         self.path = None
 
     def records(self):
@@ -115,5 +117,4 @@ class Journal:
 
     def close(self):
         self._file.close()
-        if self.path is not None:
-            self.opened()
+        self.opened()

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 from . import wire
 from .. import _arrays, _as_triton, _cases, _rtc
@@ -39,7 +40,7 @@ class Side:
 
 class Reference(Side):
     """Makes arguments and runs `reference_fn`."""
-    needed = ("reference_fn", "get_inputs")
+    needed: tuple[str, ...] = ("reference_fn", "get_inputs")
     alone = ("kernel_fn", "reference_fn", "get_inputs")
     given = None
 
@@ -82,7 +83,7 @@ class Candidate(Side):
         self.recorder, self.ran = None, False
         tune = Autotuner._tune
 
-        def quiet(tuner, *args, **kwargs):
+        def quiet(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             # The trials of a search are no launches of the wrapper.
             _rtc.journal_trials(True)
             try:
@@ -90,14 +91,14 @@ class Candidate(Side):
             finally:
                 _rtc.journal_trials(False)
 
-        Autotuner._tune = quiet
+        setattr(Autotuner, "_tune", quiet)
         return super().load(head, parts)
 
     def run(self, head, parts):
         """Runs the wrapper on a case."""
         mine = wire.unpack(head, parts, self.contract.inputs)
-        recorder = Recorder(keep=True) if head["keep"] else contextlib.nullcontext()
-        tuned = tuned_before() if self.ran else contextlib.nullcontext({})
+        recorder: Any = Recorder(keep=True) if head["keep"] else contextlib.nullcontext()
+        tuned: Any = tuned_before() if self.ran else contextlib.nullcontext({})
         began = time.perf_counter()
         with recorder, tuned as kept, poisoned():
             made = guarded("kernel_fn", lambda: self.contract.kernel(*mine))
