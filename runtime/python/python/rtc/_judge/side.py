@@ -91,7 +91,8 @@ class Candidate(Side):
             finally:
                 _rtc.journal_trials(False)
 
-        setattr(Autotuner, "_tune", quiet)
+        tuners: Any = Autotuner
+        tuners._tune = quiet
         return super().load(head, parts)
 
     def run(self, head, parts):
