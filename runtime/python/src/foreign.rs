@@ -123,7 +123,7 @@ fn with_memory(object: &Bound<'_, PyAny>, found: Foreign) -> PyResult<Foreign> {
     let start = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
     let bytes = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
     // Page-locked memory is the GPU's, too.
-    let is_pinned = || PyResult::Ok(object.call_method0(intern!(py, "is_pinned"))?.is_truthy()?);
+    let is_pinned = || object.call_method0(intern!(py, "is_pinned"))?.is_truthy();
     let pinned = found.memory == Some(Memory::Gpu) || crate::place::has_gpu() && is_pinned()?;
     let range = Some(HostRange { start, bytes, pinned });
     let sizes = object.getattr(intern!(py, "shape"))?.extract();
