@@ -230,6 +230,12 @@ fn installed() {
     assert_ran(case(Path::new(out.trim()), "installed").env_remove("PYTHONPATH"));
 }
 
+/// Results that launches wrote.
+#[test]
+fn written() {
+    run("written");
+}
+
 /// Kernels that are wrong and look right.
 #[test]
 fn cheating() {
