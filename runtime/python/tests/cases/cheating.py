@@ -30,6 +30,7 @@ TABLE = [
     ("patched_comparison", None, "outside rtol"),
     ("reference_alone", None, "no launch wrote what it holds"),
     ("result_discarded", None, "no launch wrote what it holds"),
+    ("scaled", None, "already holds the result"),
     ("size_recognized", None, "refused: AssertionError: unsupported size"),
     ("tail_on_the_host", None, "no launch changed"),
 ]
