@@ -1,6 +1,7 @@
 //! The arguments of the commands, and the help that explains them.
 
 use crate::host_arguments::{HostArguments, VerifyArguments};
+use crate::mcp::McpArguments;
 use crate::problem::Problem;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_build::Assembler;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
+    /// Serve tools for agents that write kernels: the Model Context Protocol on standard input and output
+    Mcp(McpArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
     Embed,

@@ -21,6 +21,7 @@ fn help_teaches() {
         &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
+        &["mcp", "--help"],
     ] {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));
