@@ -239,6 +239,19 @@ impl Device {
         device.ok_or_else(|| Error::NoDevice(format!("counters are those of the emulator, not of {self}")))
     }
 
+    /// The same kind of device, new and with empty memory, that records the events of the first cluster of each launch,
+    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records. Feature `emulator`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] for a GPU and for the interpreter.
+    #[cfg(feature = "emulator")]
+    pub fn record(&self) -> Result<Device> {
+        let recording = || self.sanitized(|sanitize| Sanitize { records: true, ..sanitize });
+        let device = if self.kind() == DeviceKind::Emulator { recording() } else { None };
+        device.ok_or_else(|| Error::NoDevice(format!("timelines are those of the emulator, not of {self}")))
+    }
+
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
     ///
     /// # Errors
