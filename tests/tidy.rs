@@ -44,7 +44,7 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     (6, &["rtc-doctor", "rtc-testing", "rtc-tune"]),
-    (5, &["rtc-runtime", "rtc-build"]),
+    (5, &["rtc-build", "rtc-explore", "rtc-runtime"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
