@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use super::register_use::visit;
 use super::shared::Shared;
 use super::step::Step;
-use super::warp::{Group, Warp};
+use super::warp::{self, Warp};
 use super::{Launch, State};
 use crate::code::{CONSTANT, Code, Kind, MbarrierAction, NONE, Op, Reg, Window};
 use crate::exec::access::resolve;
 use crate::exec::bulk::Target;
-use crate::timeline::{Action, Event, Instruction, Key, Trace};
+use crate::timeline::{Action, Event, Group, Instruction, Key, Trace};
 use rtc_ptx::Modifier;
 
 /// Most events of a trace.
@@ -197,7 +197,7 @@ impl Warp {
         launch: &Launch<'_>,
         state: &mut State<'_>,
         shared: &Shared,
-        group: &Group,
+        group: &warp::Group,
         taken: bool,
     ) {
         let warp = self.index(launch, shared);
@@ -257,7 +257,8 @@ impl Step<'_, '_> {
                 let to = self.addresses(copy.to)[self.active.trailing_zeros() as usize & 31] as u32;
                 let bytes = u64::from(copy.bytes) * lanes;
                 let Some(recorder) = self.recorder() else { return };
-                let id = recorder.add(warp, pc, Action::Copy { bytes, to, keys: Vec::new() });
+                let group = Group::Committed(recorder.progress(warp).copies.committed);
+                let id = recorder.add(warp, pc, Action::Copy { bytes, to, group });
                 recorder.progress(warp).copies.add(id);
             }
             Kind::CopyCommit => self.record_commit(|progress| &mut progress.copies),
@@ -369,10 +370,10 @@ impl Step<'_, '_> {
             let barrier = self.shared.blocks[block].mbarriers.get(&address)?;
             Some(Key::Phase(block as u32, address, barrier.phase))
         };
-        let keys = targets.iter().filter_map(phase).collect();
+        let group = Group::Arriving(targets.iter().filter_map(phase).collect());
         let (bytes, to) = targets.first().map_or((0, 0), |target| (u64::from(target.bytes), target.to.1));
         let Some(recorder) = self.recorder() else { return };
-        recorder.add(warp, pc, Action::Copy { bytes, to, keys });
+        recorder.add(warp, pc, Action::Copy { bytes, to, group });
     }
 
     /// Records a bulk copy out of shared memory.

@@ -86,6 +86,25 @@ pub(crate) enum Key {
     Cluster(u32),
 }
 
+/// Copies that a wait names together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// A group of `cp.async` of the warp, by number.
+    Committed(u32),
+    /// Copies that arrive at keys.
+    Arriving(Vec<Key>),
+}
+
+impl Group {
+    /// Where copies arrive.
+    pub fn keys(&self) -> &[Key] {
+        match self {
+            Group::Committed(_) => &[],
+            Group::Arriving(keys) => keys,
+        }
+    }
+}
+
 /// The effect of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -93,8 +112,8 @@ pub(crate) enum Action {
     Load { bytes: u64, is_global: bool },
     /// A store or an atomic.
     Store { bytes: u64, is_global: bool },
-    /// An asynchronous copy into shared memory; with a key it arrives there.
-    Copy { bytes: u64, to: u32, keys: Vec<Key> },
+    /// An asynchronous copy into shared memory.
+    Copy { bytes: u64, to: u32, group: Group },
     /// An asynchronous copy out of shared memory.
     CopyOut { bytes: u64 },
     /// An MMA of the warp: operations in units of 16-bit floats.

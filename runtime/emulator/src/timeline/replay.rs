@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Action, Awaited, Bar, BarKind, Event, Key, Model, Timeline, Trace};
+use super::{Action, Awaited, Bar, BarKind, Event, Group, Key, Model, Timeline, Trace};
+
+/// A line and a column of the source, or a line of the PTX where that is not known.
+type Place = (u32, u32);
 
 /// The arrivals of a key.
 #[derive(Default)]
@@ -37,14 +40,16 @@ struct Replay<'t> {
     global: u64,
     shared: u64,
     bars: Vec<Bar>,
-    /// The latest bar of each warp and kind.
-    latest: HashMap<(u32, BarKind), usize>,
+    /// The latest bar of each warp, kind, and place in the source.
+    latest: HashMap<(u32, BarKind, Place), usize>,
     /// The bar of each copy.
     copies: HashMap<u32, usize>,
     /// Copies that arrive at a key.
     arriving: HashMap<Key, Vec<u32>>,
-    /// The buffers that the copies of an instruction fill, in order of appearance.
-    rings: HashMap<u32, Vec<u32>>,
+    /// The group of each bar of copies.
+    groups: HashMap<usize, Group>,
+    /// The addresses that the copies of a warp and a line of the source go to, in order of appearance.
+    rings: HashMap<(u32, Place), Vec<u32>>,
     /// For each warp, the cycles at which its iterations begin.
     iterations: Vec<BTreeMap<u64, u32>>,
 }
@@ -67,12 +72,14 @@ impl<'t> Replay<'t> {
         for event in trace.warps.iter().flatten() {
             let keys: &[Key] = match &event.action {
                 Action::Arrive { key, .. } | Action::Meet { key } => &[*key],
-                Action::Copy { keys, .. } => keys,
+                Action::Copy { group, .. } => group.keys(),
                 _ => &[],
             };
             keys.iter().for_each(|key| arrivals.entry(*key).or_default().left += 1);
             match &event.action {
-                Action::Copy { keys, .. } => keys.iter().for_each(|k| arriving.entry(*k).or_default().push(event.id)),
+                Action::Copy { group, .. } => {
+                    group.keys().iter().for_each(|key| arriving.entry(*key).or_default().push(event.id));
+                }
                 Action::Arrive { key, events } => arriving.entry(*key).or_default().extend(events),
                 _ => {}
             }
@@ -94,6 +101,7 @@ impl<'t> Replay<'t> {
             latest: HashMap::new(),
             copies: HashMap::new(),
             arriving,
+            groups: HashMap::new(),
             rings: HashMap::new(),
         }
     }
@@ -157,18 +165,13 @@ impl<'t> Replay<'t> {
                 let end = self.moved(*is_global, start, *bytes);
                 self.add(Bar { kind: BarKind::Store, end, bytes: *bytes, ..bar });
             }
-            Action::Copy { bytes, to, keys } => {
+            Action::Copy { bytes, to, group } => {
                 let end = self.moved(true, start, *bytes) + global_latency;
                 self.done.insert(event.id, (end, end));
-                let ring = self.rings.entry(event.instruction).or_default();
-                let stage = ring.iter().position(|known| known == to).unwrap_or_else(|| {
-                    ring.push(*to);
-                    ring.len() - 1
-                });
-                let bar = Bar { kind: BarKind::Copy, end, bytes: *bytes, stage: Some(stage as u32), ..bar };
-                let index = self.add(bar);
+                let bar = Bar { kind: BarKind::Copy, end, bytes: *bytes, ..bar };
+                let index = self.copy(bar, *to, group);
                 self.copies.insert(event.id, index);
-                keys.iter().for_each(|key| self.count(*key, end));
+                group.keys().iter().for_each(|key| self.count(*key, end));
             }
             Action::CopyOut { bytes } => {
                 let read = self.moved(false, start, *bytes);
@@ -283,39 +286,51 @@ impl<'t> Replay<'t> {
         }
     }
 
-    /// Adds a bar, or lengthens the latest of its kind if both are parts of one: the same source line, iteration and
-    /// buffer, side by side. Gives its index.
-    fn add(&mut self, bar: Bar) -> usize {
-        let line = |bar: &Bar| {
-            let instruction = &self.trace.instructions[bar.instruction as usize];
-            instruction.location.as_ref().map_or((instruction.ptx_line, 0), |at| (at.line, at.column))
-        };
-        let key = (bar.warp, bar.kind);
-        if let Some(index) = self.latest.get(&key) {
-            let last = &self.bars[*index];
-            let joins = match bar.kind {
-                BarKind::Wait | BarKind::Barrier => false,
-                BarKind::Compute => bar.start <= last.end && last.iteration == bar.iteration,
-                _ => {
-                    bar.start <= last.end
-                        && last.iteration == bar.iteration
-                        && last.stage == bar.stage
-                        && last.awaited.is_none()
-                        && line(last) == line(&bar)
-                }
-            };
-            if joins {
-                let index = *index;
-                let last = &mut self.bars[index];
-                last.end = last.end.max(bar.end);
-                last.bytes += bar.bytes;
-                last.events += 1;
-                return index;
+    /// Adds a copy to the bar of its line and group, or a new bar. Gives its index.
+    fn copy(&mut self, bar: Bar, to: u32, group: &Group) -> usize {
+        let place = self.place(bar.instruction);
+        let key = (bar.warp, bar.kind, place);
+        if let Some(index) = self.latest.get(&key).copied().filter(|index| self.groups[index] == *group) {
+            self.lengthen(index, &bar);
+            return index;
+        }
+        let ring = self.rings.entry((bar.warp, place)).or_default();
+        let stage = ring.iter().position(|known| *known == to).unwrap_or_else(|| {
+            ring.push(to);
+            ring.len() - 1
+        });
+        let index = self.bars.len();
+        self.bars.push(Bar { stage: Some(stage as u32), ..bar });
+        self.latest.insert(key, index);
+        self.groups.insert(index, group.clone());
+        index
+    }
+
+    fn place(&self, instruction: u32) -> Place {
+        let instruction = &self.trace.instructions[instruction as usize];
+        instruction.location.as_ref().map_or((instruction.ptx_line, 0), |at| (at.line, at.column))
+    }
+
+    fn lengthen(&mut self, index: usize, bar: &Bar) {
+        let last = &mut self.bars[index];
+        last.end = last.end.max(bar.end);
+        last.bytes += bar.bytes;
+        last.events += 1;
+    }
+
+    /// Adds a bar, or lengthens the latest of its kind if both are parts of one: the same line and iteration, side by side.
+    fn add(&mut self, bar: Bar) {
+        let place = if bar.kind == BarKind::Compute { (0, 0) } else { self.place(bar.instruction) };
+        let key = (bar.warp, bar.kind, place);
+        if let Some(index) = self.latest.get(&key).copied() {
+            let last = &self.bars[index];
+            let is_one = !matches!(bar.kind, BarKind::Wait | BarKind::Barrier);
+            if is_one && bar.start <= last.end && last.iteration == bar.iteration {
+                return self.lengthen(index, &bar);
             }
         }
         self.bars.push(bar);
         self.latest.insert(key, self.bars.len() - 1);
-        self.bars.len() - 1
     }
 
     fn finish(self) -> Timeline {

@@ -15,11 +15,11 @@ function element(tag, attributes = {}, ...children) {
 
 const count = (value) => value < 10000 ? value.toLocaleString("en") : value < 1e6 ? (value / 1e3).toFixed(1) + " k"
   : value < 1e9 ? (value / 1e6).toFixed(1) + " M" : (value / 1e9).toFixed(2) + " G";
-const bytes = (value) => value < 10240 ? value + " B" : value < 10485760 ? (value / 1024).toFixed(1) + " KiB" : (value / 1048576).toFixed(1) + " MiB";
+const bytes = (value) => value < 10240 ? value + " B" : value < 10485760 ? +(value / 1024).toFixed(1) + " KiB" : +(value / 1048576).toFixed(1) + " MiB";
 const seconds = (value) => value < 1e-3 ? (value * 1e6).toFixed(2) + " µs" : (value * 1e3).toFixed(2) + " ms";
 
 /** The state that the address keeps: view, pass, place, layout. */
-const state = { view: "code", pass: null, place: null, layout: 0, heat: "warps" };
+const state = { view: "code", pass: null, place: null, layout: null, heat: "warps" };
 function remember() {
   const parts = [];
   if (state.view !== "code") parts.push("view=" + state.view);
@@ -35,13 +35,16 @@ function place_text(place) {
   return (page.files.length > 1 ? page.files[file].name + ":" : "line ") + line;
 }
 
+/** A sentence, in which words between backquotes are code. */
+const sentence = (text) => text.split("`").map((part, at) => at % 2 ? element("code", { class: "in" }, part) : part);
+
 /** A remark of the compiler, or a finding. */
 function remark(data, with_place) {
-  const box = element("div", { class: "remark " + data.severity }, element("code", {}, data.code), " " + data.message);
+  const box = element("div", { class: "remark " + data.severity }, element("code", {}, data.code), " ", ...sentence(data.message));
   if (with_place && data.places.length)
     box.prepend(element("button", { onclick: () => { show("code"); pick(data.places[0]); } }, place_text(data.places[0])), " ");
-  for (const note of data.notes) box.append(element("div", { class: "help" }, note));
-  if (data.help) box.append(element("div", { class: "help" }, "help: " + data.help));
+  for (const note of data.notes) box.append(element("div", { class: "help" }, ...sentence(note)));
+  if (data.help) box.append(element("div", { class: "help" }, "help: ", ...sentence(data.help)));
   return box;
 }
 

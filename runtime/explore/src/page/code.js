@@ -52,6 +52,7 @@ function fill(pane, lines, words) {
     const row = element("div", { class: "row" + (line.kind ? " " + line.kind : "") + (line.p?.length ? " linked" : "") },
       element("span", { class: "no" }, number), line.heat, element("span", {}, ...colored(line.t, words)));
     row.places = line.p || [];
+    row.is_hot = line.is_hot;
     for (const place of row.places) {
       if (!pane.rows.has(place)) pane.rows.set(place, []);
       pane.rows.get(place).push(row);
@@ -79,7 +80,8 @@ function pick(place, from) {
     const tab = document.querySelector(`#panes-tabs [data-pane=${pane.name}]`);
     tab.textContent = pane.title + (rows.length && pane.name !== "source" ? ` · ${rows.length}` : "");
     if (rows.length && pane.name !== from) {
-      const top = rows[0].offsetTop - pane.code.offsetTop;
+      // Lines that were executed are of more interest than those of another path.
+      const top = (rows.find((row) => row.is_hot) || rows[0]).offsetTop - pane.code.offsetTop;
       if (top < pane.code.scrollTop || top > pane.code.scrollTop + pane.code.clientHeight - 60) pane.code.scrollTop = Math.max(0, top - pane.code.clientHeight / 3);
     }
   }
@@ -187,7 +189,7 @@ function start_code() {
   const last = page.passes.length - 1;
   const changed = (pass) => pass.changes.filter(([kind]) => kind).reduce((sum, [, length]) => sum + length, 0);
   const passes = element("select", { id: "pass", "aria-label": "pass", onchange: () => go(Number(passes.value)) },
-    ...page.passes.map((pass, at) => element("option", { value: at }, pass.name + (at ? ` (${changed(pass)} lines)` : ""))));
+    ...page.passes.map((pass, at) => element("option", { value: at }, pass.name + (at ? ` ±${changed(pass)}` : ""))));
   const changes = element("input", { type: "checkbox", id: "changes", checked: true, onchange: () => go(Number(passes.value)) });
   const back = element("button", { title: "the pass before", onclick: () => go(Number(passes.value) - 1) }, "‹");
   const on = element("button", { title: "the next pass", onclick: () => go(Number(passes.value) + 1) }, "›");
@@ -204,7 +206,7 @@ function start_code() {
 
   const ptx = make_pane("ptx", "PTX");
   const counts = new Map(page.launch?.ptx_heat || []);
-  fill(ptx, page.ptx.map((line, at) => ({ ...line, heat: page.launch ? element("span", { class: "heat dim" }, counts.has(at + 1) ? count(counts.get(at + 1)) : "") : undefined })), WORDS.ptx);
+  fill(ptx, page.ptx.map((line, at) => ({ ...line, is_hot: counts.has(at + 1), heat: page.launch ? element("span", { class: "heat dim" }, counts.has(at + 1) ? count(counts.get(at + 1)) : "") : undefined })), WORDS.ptx);
   if (page.sass) fill(make_pane("sass", "SASS"), page.sass, WORDS.ptx);
   return go;
 }

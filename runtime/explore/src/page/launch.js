@@ -49,7 +49,7 @@ function start_launch() {
   columns.append(element("div", {}, element("h2", {}, "Lines with most instructions"), element("div", { class: "scroll" }, element("table", {}, element("tr", {}, ...["line", "", "instructions", "sectors each", "conflicts"].map((name, at) => element("th", { class: at > 1 ? "num" : "" }, name))),
     ...hottest.map((heat) => {
       const [file, line] = page.places[heat.place];
-      return element("tr", {}, element("td", {}, element("button", { onclick: () => { show("code"); pick(heat.place); } }, place_text(heat.place).replace("line ", ""))), element("td", { class: "mono" }, (page.files[file].text[line - 1] || "").trim().slice(0, 44)),
+      return element("tr", {}, element("td", {}, element("button", { onclick: () => { show("code"); pick(heat.place); } }, place_text(heat.place).replace("line ", ""))), element("td", { class: "mono short" }, (page.files[file].text[line - 1] || "").trim()),
         element("td", { class: "num" }, count(heat.warps)), element("td", { class: "num" }, heat.requests ? (heat.sectors / heat.requests).toFixed(1) : ""), element("td", { class: "num" }, heat.conflicts ? count(heat.conflicts) : ""));
     })))));
   launch.rooflines.forEach((roof) => columns.append(roofline(launch, roof)));

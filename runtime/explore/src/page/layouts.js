@@ -48,7 +48,7 @@ function paint_layout(canvas, layout, by, width) {
   const { rows, columns } = grid(layout);
   const shown = Math.min(rows, 256);
   const cell = Math.max(1, Math.min(36, Math.floor(width / columns)));
-  const height = Math.max(1, Math.min(cell, rows > 128 ? 6 : 36, rows > 8 ? cell : 24));
+  const height = rows <= 4 ? Math.max(cell, Math.min(24, width / 8)) : cell;
   const scale = window.devicePixelRatio || 1;
   canvas.width = columns * cell * scale;
   canvas.height = shown * height * scale;
@@ -76,6 +76,7 @@ function paint_layout(canvas, layout, by, width) {
 let layout_by = null;
 function draw_layout() {
   const view = byId("view-layouts");
+  state.layout ??= largest_layout();
   const layout = page.layouts[state.layout];
   if (!layout) { view.replaceChildren(element("p", { class: "dim" }, "The values of this kernel have no layouts.")); return; }
   const kinds = layout.offset ? { bank: "bank", row: "row of 128 bytes" } : { lane: "thread", warp: "warp", register: "register" };
@@ -90,7 +91,7 @@ function draw_layout() {
   view.replaceChildren(element("div", { class: "bar" }, choose, element("label", {}, "color by ", by)),
     element("p", {}, layout.words), element("div", { class: "scroll" }, canvas), detail,
     element("p", { class: "dim" }, "values: " + (users(state.layout).slice(0, 24).join(", ") || "of earlier passes")),
-    element("p", { class: "mono dim" }, layout.text));
+    element("p", { class: "mono dim" }, layout.text), gallery());
   const drawn = paint_layout(canvas, layout, layout_by, Math.min(640, view.clientWidth - 24));
   canvas.addEventListener("mousemove", (event) => {
     const at = Math.floor(event.offsetY / drawn.height) * drawn.columns + Math.floor(event.offsetX / drawn.cell);
@@ -101,6 +102,29 @@ function draw_layout() {
     const copies = found.length > 1 ? `, and ${found.length - 1} cop${found.length > 2 ? "ies" : "y"}` : "";
     detail.textContent = `element [${place.join(", ")}]: ${found.length ? owner_text(layout, found[0]) : "none"}${copies}`;
   });
+}
+
+/** The layout of the largest tile that the last pass has in registers: of a matrix multiplication, the accumulator. */
+function largest_layout() {
+  let found = 0, most = 0;
+  for (const id of page.passes.at(-1).lines)
+    for (const [, type] of page.lines[id].v || []) {
+      const { layout, shape, slots } = page.types[type];
+      const size = shape.reduce((a, b) => a * b, 1);
+      if (layout !== undefined && !slots && size > most) [found, most] = [layout, size];
+    }
+  return found;
+}
+
+/** All layouts, small. */
+function gallery() {
+  const cards = page.layouts.map((layout, at) => {
+    const canvas = element("canvas");
+    paint_layout(canvas, layout, layout.offset ? "bank" : "lane", 156);
+    return element("button", { "aria-pressed": at === state.layout, title: layout.words, onclick: () => { state.layout = at; draw_layout(); remember(); byId("view-layouts").scrollTop = 0; } },
+      canvas, `${layout.offset ? "shared " : ""}[${layout.shape.join(" × ")}] ${users(at).slice(0, 2).join(", ")}`);
+  });
+  return element("div", { class: "gallery" }, ...cards);
 }
 
 /** Names of values with a layout, after the last pass that has them. */
