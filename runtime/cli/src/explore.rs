@@ -140,6 +140,12 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
     if ptx::is_ptx(&kernels.file) {
         return Err(Problem::Usage("explore takes a source or a .tir file; a .ptx file has no stages to show".into()));
     }
+    // A signature is given instead of a launch, so that these are not refused where the command line is read.
+    for (name, given) in [("--trace", arguments.trace.is_some()), ("--no-sanitize", arguments.no_sanitize)] {
+        if given && arguments.launch.is_none() {
+            return Err(Problem::Usage(format!("{name} needs a launch; give --launch LAUNCH.json")));
+        }
+    }
     let read = match &arguments.launch {
         Some(path) => Some((path, read_launch(path, files)?)),
         None => None,

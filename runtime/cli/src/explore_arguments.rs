@@ -28,10 +28,10 @@ pub(crate) struct ExploreArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write the timeline for Perfetto (ui.perfetto.dev) and Chrome
-    #[arg(long, value_name = "TRACE.json", requires = "launch")]
+    #[arg(long, value_name = "TRACE.json")]
     pub(crate) trace: Option<PathBuf>,
     /// Do not check the launch with the sanitizer
-    #[arg(long, requires = "launch")]
+    #[arg(long)]
     pub(crate) no_sanitize: bool,
     /// Serve the page to this machine instead of writing it; it loads again when a file changes
     #[arg(long, conflicts_with_all = ["output", "json", "trace"])]

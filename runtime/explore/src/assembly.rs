@@ -24,7 +24,8 @@ pub fn ptx(text: &str, places: &mut Places<'_>) -> Vec<Line> {
         } else if word == "}" {
             current.clear();
         }
-        let is_code = !word.is_empty() && !word.starts_with(['.', '/', '{', '}']) && !word.ends_with(':');
+        // Inline assembly may be a block in one line.
+        let is_code = !matches!(word, "" | "{" | "}") && !word.starts_with(['.', '/']) && !word.ends_with(':');
         Line {
             text: line.replace('\t', "    "),
             places: if is_code { current.clone() } else { Vec::new() },
@@ -90,7 +91,7 @@ mod tests {
         let mut sources = SourceMap::new();
         sources.add("k.rt", "a\nb\nc\n");
         let mut places = Places::new(&sources);
-        let text = "\t.loc\t1 0 5\n\tret;\n\t.loc\t1 2 5\n$L0:\n\tadd.s32 %r1;\n\t.loc\t2 1 1, function_name $x, inlined_at 1 3 7\n\tmul;\n.file 1 \"k.rt\"\n.file 2 \"<math>\"\n";
+        let text = "\t.loc\t1 0 5\n\tret;\n\t.loc\t1 2 5\n$L0:\n\t{ .reg .pred p; add.s32 %r1; }\n\t.loc\t2 1 1, function_name $x, inlined_at 1 3 7\n\tmul;\n.file 1 \"k.rt\"\n.file 2 \"<math>\"\n";
         let lines = ptx(text, &mut places);
         let found: Vec<&[u32]> = lines.iter().map(|line| line.places.as_slice()).collect();
         // The library's file is not in the source map.

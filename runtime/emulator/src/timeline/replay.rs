@@ -216,7 +216,7 @@ impl<'t> Replay<'t> {
         if let Some(iteration) = event.iteration {
             let known = self.iterations[warp].values().next_back();
             if known != Some(&iteration) {
-                self.iterations[warp].insert(start, iteration);
+                self.iterations[warp].insert(end, iteration);
             }
         }
         // The last instruction is the event's own.

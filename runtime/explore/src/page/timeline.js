@@ -13,7 +13,7 @@ function time_rows(timeline) {
     for (const place of places) {
       const copies = own.filter((bar) => bar.kind === "copy" && (bar.place ?? -1) === place);
       for (const stage of [...new Set(copies.map((bar) => bar.stage))].sort((a, b) => a - b))
-        rows.push({ title: (place >= 0 ? place_text(place) : "copies") + `, stage ${stage}`, height: 10, bars: copies.filter((bar) => bar.stage === stage), is_part: true });
+        rows.push({ title: (place >= 0 ? place_text(place) : "copies") + (innerWidth < 760 ? ` · ${stage}` : `, stage ${stage}`), height: 10, bars: copies.filter((bar) => bar.stage === stage), is_part: true });
     }
     for (const [kinds, title] of [[["mma"], "MMA"], [["load", "store", "copy-out"], "loads, stores"]]) {
       const bars = own.filter((bar) => kinds.includes(bar.kind));
