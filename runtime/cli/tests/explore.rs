@@ -93,8 +93,8 @@ fn copies_of_the_tutorial_are_issued_ahead() {
             if arch == "sm_80" {
                 assert_eq!((stages, &ring["ahead"]), (3, &serde_json::json!([2, 2])));
             } else {
-                // A producer warp fills all slots but the one that is read.
-                assert!(stages > 3 && most == stages - 1, "{ring}");
+                // A producer warp fills a slot as soon as the iteration that reads it is over.
+                assert!(stages > 3 && (stages - 1..=stages).contains(&most), "{ring}");
             }
         }
     }

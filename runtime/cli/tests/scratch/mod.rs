@@ -92,7 +92,7 @@ pub fn tutorial(scratch: &Scratch) -> (String, [u64; 2]) {
     let text = std::fs::read_to_string(&source).unwrap();
     let line = |start: &str| text.lines().position(|line| line.trim().starts_with(start)).unwrap() as u64 + 1;
     let size = 256;
-    let mut launch: Value =
+    let mut launch: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("matmul.json")).unwrap()).unwrap();
     launch["args"]
         .as_object_mut()
