@@ -6,7 +6,7 @@ function meters(title, rows, text) {
 
 /** The roofline of a machine in logarithmic scales: operations in a second against operations for each byte. */
 function roofline(launch, roof) {
-  const [width, height, left, bottom, right, top] = [430, 250, 52, 34, 12, 12];
+  const [width, height, left, bottom, right, top] = [430, 250, 52, 34, 20, 12];
   const flops = launch.flops[0] + launch.flops[1], moved = launch.levels.at(-1).read + launch.levels.at(-1).written;
   const intensity = flops / Math.max(1, moved);
   const peak = launch.flops[0] > launch.flops[1] ? roof.matrix_flops : roof.thread_flops;
@@ -15,8 +15,8 @@ function roofline(launch, roof) {
   const x = (value) => left + (Math.log10(value) - x_low) / (x_high - x_low) * (width - left - right);
   const y = (value) => height - bottom - (Math.log10(value) - y_low) / (y_high - y_low) * (height - bottom - top);
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, style: "width: 100%; max-width: 560px", role: "img", "aria-label": "roofline of an " + roof.machine });
-  for (let at = x_low; at <= x_high; at++) svg.append(element("line", { class: "axis", x1: x(10 ** at), x2: x(10 ** at), y1: top, y2: height - bottom }), element("text", { class: "dim", x: x(10 ** at), y: height - bottom + 14, "text-anchor": "middle" }, String(+(10 ** at).toPrecision(1))));
-  for (let at = y_low; at <= y_high; at += 2) svg.append(element("line", { class: "axis", x1: left, x2: width - right, y1: y(10 ** at), y2: y(10 ** at) }), element("text", { class: "dim", x: left - 5, y: y(10 ** at) + 4, "text-anchor": "end" }, `10^${at}`));
+  for (let at = x_low; at <= x_high; at++) svg.append(element("line", { class: "axis", x1: x(10 ** at), x2: x(10 ** at), y1: top, y2: height - bottom }), element("text", { class: "dim", x: x(10 ** at), y: height - bottom + 14, "text-anchor": "middle" }, at > 2 ? count(10 ** at) : String(+(10 ** at).toPrecision(1))));
+  for (let at = y_low; at <= y_high; at += 2) svg.append(element("line", { class: "axis", x1: left, x2: width - right, y1: y(10 ** at), y2: y(10 ** at) }), element("text", { class: "dim", x: left - 5, y: y(10 ** at) + 4, "text-anchor": "end" }, ["1 G", "10 G", "100 G", "1 T", "10 T", "100 T", "1000 T"][at - 9] ?? `10^${at}`));
   for (const [rate, name] of [[roof.matrix_flops, "MMA"], [roof.thread_flops, "threads"]]) {
     const knee = rate / roof.bytes;
     svg.append(element("path", { class: "roof", d: `M${x(10 ** x_low)},${y(10 ** x_low * roof.bytes)}L${x(knee)},${y(rate)}L${width - right},${y(rate)}` }), element("text", { x: width - right, y: y(rate) + (name === "MMA" ? 13 : -4), "text-anchor": "end" }, `${name} ${(rate / 1e12).toFixed(0)} T/s`));
