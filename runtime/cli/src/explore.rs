@@ -5,11 +5,11 @@ use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::{Progress, Reporter};
 use crate::run::{self, Input};
-use crate::{decided, input, ptx, tile_ir, trusted};
+use crate::{cache::Store, decided, input, ptx, sanitize, tile_ir, trusted};
 use rtc_build::Assembler;
 use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
 use rtc_explore::{LaunchInput, Page};
-use rtc_runtime::sanitize::Checks;
+use rtc_runtime::sanitize::{Checks, Report};
 use rtc_runtime::timeline::{Model, Timeline};
 use rtc_runtime::{Device, Error};
 use rtc_source::{Code, SourceMap, render};
@@ -42,6 +42,9 @@ pub(crate) fn explore(arguments: &ExploreArguments, reporter: &Reporter) -> Resu
 
 /// Serves the page to this machine until the process ends.
 fn serve(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if input::is_standard_input(&arguments.kernels.file) {
+        return Err(Problem::Usage("--serve needs a file, which it reads again when it changes".into()));
+    }
     let failed = |error: std::io::Error| Problem::input(Code::IO, format!("cannot serve the page: {error}"));
     let served = rtc_explore::serve(arguments.port).map_err(failed)?;
     outln!("{}", served.url())?;
@@ -116,7 +119,9 @@ fn make(
     let mut remarks = compiled.warnings.clone();
     remarks.extend(decisions.loops);
     let launched = match launch {
-        Some((path, launch, tensors)) => Some(launched(arguments, (path, launch, tensors), arch, compiled, reporter)?),
+        Some((path, launch, tensors)) => {
+            Some(launched(arguments, &subject, (path, launch, tensors), compiled, reporter)?)
+        }
         None => None,
     };
     let page = rtc_explore::explore(&rtc_explore::Input {
@@ -270,11 +275,25 @@ fn compile(
     }
 }
 
+/// The findings of the interpreter, which alone knows the promises of the source.
+fn promises(
+    subject: &Subject,
+    launch: &LaunchFile,
+    tensors: &Tensors,
+    reporter: &Reporter,
+) -> Result<Vec<Report>, Problem> {
+    let device = Device::interpreter()?.sanitize(sanitize::of_interpreter(Checks::ALL))?;
+    let Subject { input, spec, arch, .. } = subject;
+    let store = Store::open(false, reporter);
+    let compiled = input.compile(&store, &device, spec, arch, reporter, &mut Silent);
+    Ok(compiled.map_or(Vec::new(), |compiled| sanitize::interpreted(&compiled.kernel, launch, tensors, reporter)))
+}
+
 /// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
 fn launched(
     arguments: &ExploreArguments,
+    subject: &Subject,
     (path, launch, tensors): (&Path, &LaunchFile, &Tensors),
-    arch: &str,
     compiled: Compiled,
     reporter: &Reporter,
 ) -> Result<LaunchInput, Problem> {
@@ -304,8 +323,9 @@ fn launched(
             findings = found.into();
         }
         progress.finish();
+        findings.extend(promises(subject, launch, tensors, reporter)?);
     }
-    let model = Model::of_arch(arch);
+    let model = Model::of_arch(&subject.arch);
     let grid = launch.grid(kernel.metadata()).map_err(|error| run::launch_problem(path, error.into()))?;
     Ok(LaunchInput {
         grid,

@@ -209,7 +209,7 @@ impl Input {
         }
     }
 
-    fn compile(
+    pub(crate) fn compile(
         &self,
         store: &Store,
         device: &Device,

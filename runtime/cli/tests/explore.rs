@@ -154,6 +154,21 @@ fn findings_are_at_their_lines() {
     assert!(data["launch"]["fault"].is_string(), "the launch ends at the first access out of bounds");
 }
 
+/// The interpreter finds these: the PTX does not have the promise any more.
+#[test]
+fn a_false_promise_is_at_its_line() {
+    let scratch = launch_scratch("explore-promise");
+    let source = "@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n    \
+                  offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.assume(n % 16 == 0)\n    \
+                  tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)\n";
+    scratch.write("promise.rt", source);
+    let data = data(&scratch, &["promise.rt", "--launch", "launch.json"]);
+    let findings = data["launch"]["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let place = &data["places"][findings[0]["places"][0].as_u64().unwrap() as usize];
+    assert_eq!((&findings[0]["code"], place), (&"false-promise".into(), &serde_json::json!([0, 4])), "{findings:?}");
+}
+
 #[test]
 fn bad_input_is_refused() {
     let scratch = launch_scratch("explore-bad");
@@ -171,6 +186,7 @@ fn bad_input_is_refused() {
     assert!(scratch.fails(2, &two).contains("explore takes one kernel"));
     let targets = ["explore", "k.rt", "--signature", SIGNATURE, "--arch", "sm_80,sm_90a"];
     assert!(scratch.fails(2, &targets).contains("explore takes one target"));
+    assert!(scratch.fails(2, &["explore", "-", "--signature", SIGNATURE, "--serve"]).contains("--serve needs a file"));
     assert!(!scratch.0.join("k.html").exists());
 }
 

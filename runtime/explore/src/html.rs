@@ -43,3 +43,39 @@ fn render(page: &Page, data: &str, reloads: bool) -> Result<String, minijinja::E
         reloads => reloads,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Input, Resources, explore};
+    use rtc_source::SourceMap;
+
+    fn page_of(text: &str) -> String {
+        let mut sources = SourceMap::new();
+        sources.add("k.rt", text);
+        let input = Input {
+            kernel: "k<b>",
+            arch: "sm_80",
+            version: "0",
+            sources: &sources,
+            passes: &[],
+            ptx: "",
+            sass: None,
+            remarks: &[],
+            resources: &Resources::default(),
+            launch: None,
+        };
+        html(&explore(&input), false)
+    }
+
+    #[test]
+    fn no_text_of_a_source_becomes_a_part_of_the_page() {
+        let (plain, wicked) = (page_of("pass"), page_of("# </script><script>alert(1)</script> <!-- <script>"));
+        let count = |page: &str, what: &str| page.matches(what).count();
+        for tag in ["</script", "<!--"] {
+            assert_eq!(count(&plain, tag), count(&wicked, tag), "{tag}");
+        }
+        assert!(wicked.contains("<title>k&lt;b&gt; for sm_80</title>"));
+        assert!(failure("<script>").contains("<pre>&lt;script&gt;</pre>"));
+    }
+}
