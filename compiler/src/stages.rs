@@ -296,7 +296,13 @@ pub(crate) fn run_watched(
     let whole = kernel.clone();
     with_less(structure, |structure| {
         kernel.clone_from(&whole);
-        let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
+        let cx = PassContext {
+            target,
+            max_instructions: options.max_instructions,
+            structure,
+            overlap_launches,
+            plan: Default::default(),
+        };
         let outcome = run_all(kernel, &cx, until, observer, watch);
         (outcome, is_staged(kernel))
     })

@@ -40,5 +40,6 @@ pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use schedule::decisions::{Attempt, Decision, Grade, Suggestion, decisions, helps};
 pub use schedule::partition::specialize_warps::PASS as SPECIALIZE_WARPS;
 pub use schedule::pipeline::expand_loop::PASS as EXPAND_LOOP;
+pub use schedule::plan::{NoPlan, Plan};
 pub use schedule::tma::atomics_to_tma::{PASS as ATOMICS_TO_TMA, reductions_remarks};
 pub use tile::add_warps::{PASS as ADD_WARPS, warps_remark};

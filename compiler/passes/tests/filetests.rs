@@ -10,6 +10,7 @@
 //! // pass: coalesce          the pass, or `all`; `// analysis: accesses` instead
 //! // target: sm_80           the target; sm_90a without this line
 //! // structure: pipelined    the launch option; auto without this line
+//! // plan: slots=4 ahead=2    decisions of the schedule; those of the passes without this line
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ fn header(text: &str) -> Header {
         max_instructions: 50_000,
         structure: rtc_abi::Structure::Auto,
         overlap_launches: true,
+        plan: Default::default(),
     };
     for line in text.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
@@ -41,6 +43,7 @@ fn header(text: &str) -> Header {
             "pass" | "analysis" => pass = Some(value.trim().to_owned()),
             "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
             "structure" => cx.structure = value.trim().parse().expect("a structure"),
+            "plan" => cx.plan = value.trim().parse().expect("a plan"),
             _ => break,
         }
     }

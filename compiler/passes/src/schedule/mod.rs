@@ -1,11 +1,13 @@
 //! Passes that stage operands of dots in shared memory, ahead of time where a loop allows it.
 
 pub mod decisions;
+pub mod insert_waits;
 pub mod invariant_divisors;
 pub mod operands;
 pub mod overlap;
 pub mod partition;
 pub mod pipeline;
+pub mod plan;
 mod register_pressure;
 mod resources;
 pub mod tma;
