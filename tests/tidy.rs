@@ -44,7 +44,7 @@ const LAYERS: &[(u32, &[&str])] = &[
         ],
     ),
     (6, &["rtc-doctor", "rtc-mcp", "rtc-testing", "rtc-tune"]),
-    (5, &["rtc-runtime", "rtc-build"]),
+    (5, &["rtc-build", "rtc-explore", "rtc-runtime"]),
     (4, &["rtc-cache", "rtc-compiler", "rtc-emulator"]),
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
@@ -278,6 +278,7 @@ fn semantic_analysis_imports_downward() {
 /// Groups of passes, from the lowest: each uses those before it. A folder of `schedule` is a group of its own; what lies
 /// in `schedule` itself is in the group named so.
 const PASS_GROUPS: [&str; 13] = [
+    "plan",
     "pass",
     "access",
     "work",

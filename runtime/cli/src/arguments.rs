@@ -1,5 +1,6 @@
 //! The arguments of the commands, and the help that explains them.
 
+use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::mcp::McpArguments;
 use crate::problem::Problem;
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Show a kernel as one HTML page: source, tile IR after each pass, PTX, layouts, counters, timeline
+    Explore(Box<ExploreArguments>),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
     /// Serve tools for agents that write kernels: the Model Context Protocol on standard input and output

@@ -12,6 +12,7 @@ fn help_teaches() {
         &["--help"][..],
         &["build", "--help"],
         &["emit", "--help"],
+        &["explore", "--help"],
         &["run", "--help"],
         &["tune", "--help"],
         &["verify", "--help"],
