@@ -4,7 +4,7 @@ use rtc_abi::{Feature, Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
-use crate::schedule::plan::Plan;
+use crate::plan::Plan;
 
 /// The context of a pass: all it gets in addition to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

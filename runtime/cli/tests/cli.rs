@@ -12,6 +12,7 @@ fn help_teaches() {
         &["--help"][..],
         &["build", "--help"],
         &["emit", "--help"],
+        &["explore", "--help"],
         &["run", "--help"],
         &["tune", "--help"],
         &["verify", "--help"],
@@ -22,6 +23,7 @@ fn help_teaches() {
         &["cache", "--help"],
         &["explain", "--help"],
         &["lsp", "--help"],
+        &["mcp", "--help"],
     ] {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));

@@ -31,11 +31,13 @@ pub enum Need {
     Mount,
     /// A GPU with its driver.
     Gpu,
+    /// Chromium or Chrome.
+    Browser,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 8] = [
+    pub const ALL: [Need; 9] = [
         Need::Python,
         Need::Ptxas,
         Need::Libdevice,
@@ -44,6 +46,7 @@ impl Need {
         Need::HttpStores,
         Need::Mount,
         Need::Gpu,
+        Need::Browser,
     ];
 
     /// The name in `RTC_REQUIRE`.
@@ -57,6 +60,7 @@ impl Need {
             Need::HttpStores => "http-stores",
             Need::Mount => "mount",
             Need::Gpu => "gpu",
+            Need::Browser => "browser",
         }
     }
 
@@ -73,6 +77,7 @@ impl Need {
             Need::HttpStores => "pip install wsgidav cheroot 'moto[server,s3]'",
             Need::Mount => "only root may mount a file system",
             Need::Gpu => "the test needs an NVIDIA GPU",
+            Need::Browser => "Debian's package is chromium",
         }
     }
 }
@@ -128,7 +133,7 @@ mod tests {
         let (_, list) = script.split_once("RTC_REQUIRE=").expect("the script sets the variable");
         let list = list.lines().next().unwrap_or_default();
         for need in Need::ALL {
-            let optional = matches!(need, Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
+            let optional = matches!(need, Need::Browser | Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
             assert_eq!(is_listed(list, need), !optional, "{need}");
         }
     }

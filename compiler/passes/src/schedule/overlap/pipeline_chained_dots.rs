@@ -25,8 +25,8 @@ use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions};
 
 use crate::pass::missing;
+use crate::plan::Plan;
 use crate::schedule::pipeline::expand_loop::moved;
-use crate::schedule::plan::Plan;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

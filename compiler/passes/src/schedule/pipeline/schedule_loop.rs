@@ -17,8 +17,8 @@ use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view
 use super::expand_loop::{self, mma_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
+use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::plan::Plan;
 use crate::schedule::resources::shared_bytes;
 use crate::work::registers;
 use crate::{Pass, PassContext, PassError};
