@@ -69,6 +69,10 @@ pub struct Case {
     pub prints: String,
     pub only: Vec<String>,
     pub fault: Option<String>,
+    /// The verifier's words about a kernel that is not valid.
+    pub refused: Option<String>,
+    /// A mistake that is planted after the passes: no operation with this name is left in the kernel.
+    pub removed: Option<String>,
     pub emulator_fault: Option<String>,
     pub findings: Vec<String>,
     pub interpreted: bool,
@@ -99,6 +103,8 @@ impl Default for Case {
             prints: String::new(),
             only: Vec::new(),
             fault: None,
+            removed: None,
+            refused: None,
             emulator_fault: None,
             findings: Vec::new(),
             interpreted: true,
@@ -180,6 +186,8 @@ impl Case {
             }
             "print" => self.prints.push_str(&format!("{rest}\n")),
             "only" => self.only = rest.split(' ').map(str::to_string).collect(),
+            "removed:" => (self.removed, self.interpreted) = (Some(rest.to_string()), false),
+            "refused:" => self.refused = Some(rest.to_string()),
             "fault:" => self.fault = Some(rest.to_string()),
             "emulator" => self.emulator_fault = rest.strip_prefix("fault: ").map(str::to_string),
             "finding:" => self.findings.push(rest.to_string()),

@@ -84,6 +84,10 @@ fn check_targets(
     for name in if only.is_empty() { TARGETS.to_vec() } else { only } {
         let target = Target::named(name).map_err(|e| e.to_string())?;
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
+        if let Some(wanted) = &case.refused {
+            let errors = verify(&kernel).err().map(|errors| print_errors(&kernel, &errors)).unwrap_or_default();
+            return if errors.contains(wanted) { Ok(()) } else { Err(format!("not refused with `{wanted}`:\n{errors}")) };
+        }
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
             let verified = verify(&kernel).map_err(|e| print_errors(&kernel, &e))?;
@@ -199,6 +203,9 @@ impl Checked<'_> {
             Ok(())
         };
         run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
+        if let Some(name) = &case.removed {
+            plant(case, &mut kernel, name)?;
+        }
         let text = print(&kernel);
         dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
         if !made.insert(text) {
@@ -249,6 +256,19 @@ impl Checked<'_> {
         self.inputs.form(kernel, target, program);
         Ok(())
     }
+}
+
+/// Plants the mistake that these operations are missing; the interpreter must find it.
+fn plant(case: &Case, kernel: &mut Kernel, name: &str) -> Result<(), String> {
+    let all = rtc_ir::walk(kernel).into_iter().filter(|op| kernel.kind(*op).spec().mnemonic == name);
+    let all: Vec<Op> = all.collect();
+    if all.is_empty() {
+        return Err(format!("the finished kernel has no `{name}`"));
+    }
+    all.into_iter().for_each(|op| kernel.erase(op));
+    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
+    let found = interpret(case, verified, Storage::Registers, None);
+    expected(case, &found, true).map_err(|e| format!("the interpreter, without `{name}`: {e}"))
 }
 
 /// The schedules of warps and copies: in the order of their numbers, and some at random if partitions or asynchronous

@@ -243,7 +243,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         match self.kernel.value_type(value) {
             TileType::Tile(_) => Ok(self.layout(value)?.registers() as usize),
             TileType::Scalar(_) | TileType::Shared(_) | TileType::Barrier { .. } | TileType::Desc(_) => Ok(1),
-            TileType::BlockPtr(_) => Ok(0),
+            TileType::BlockPtr(_) | TileType::Token => Ok(0),
         }
     }
 

@@ -45,7 +45,7 @@ impl Kernel {
                 let (start, _) = self.slot_layout(source).slice(offsets, shape)?;
                 u64::from(start) * u64::from(source.elem.bytes())
             }
-            OpKind::SharedView {} => 0,
+            OpKind::SharedView {} | OpKind::CopyAwait {} => 0,
             _ => return Some((made, whole)),
         };
         Some((made, whole.start + start..whole.start + start + size))

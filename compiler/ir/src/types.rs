@@ -365,6 +365,8 @@ pub enum Type {
     Desc(DescType),
     /// A pointer to a block of a tensor in global memory; in phase `Tile` only.
     BlockPtr(BlockPtrType),
+    /// A group of asynchronous copies, for `copy_await`; it takes no registers, and `insert-waits` removes it.
+    Token,
 }
 
 impl Type {
@@ -379,7 +381,7 @@ impl Type {
             Type::Scalar(e) => Some(e),
             Type::Tile(t) => Some(t.elem),
             Type::Shared(s) => Some(s.elem),
-            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => None,
         }
     }
 
@@ -387,7 +389,7 @@ impl Type {
     pub fn as_tile(self) -> Option<TileType> {
         match self {
             Type::Tile(t) => Some(t),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
+            _ => None,
         }
     }
 
@@ -395,7 +397,7 @@ impl Type {
     pub fn as_shared(self) -> Option<SharedType> {
         match self {
             Type::Shared(s) => Some(s),
-            Type::Scalar(_) | Type::Tile(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => None,
+            _ => None,
         }
     }
 
@@ -420,7 +422,7 @@ impl Type {
             Type::Scalar(_) => Type::Scalar(elem),
             Type::Tile(t) => Type::Tile(TileType { elem, ..t }),
             Type::Shared(s) => Type::Shared(SharedType { elem, ..s }),
-            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => self,
+            Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => self,
         }
     }
 
@@ -428,7 +430,7 @@ impl Type {
     pub fn with_layout(self, layout: Option<LayoutId>) -> Type {
         match self {
             Type::Tile(t) => Type::Tile(TileType { layout, ..t }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => self,
+            _ => self,
         }
     }
 
@@ -465,6 +467,7 @@ impl fmt::Display for Type {
             Type::Barrier { slots } => write!(f, "barrier<{slots}>"),
             Type::Desc(desc) => desc.fmt(f),
             Type::BlockPtr(block) => block.fmt(f),
+            Type::Token => f.write_str("token"),
         }
     }
 }

@@ -27,10 +27,14 @@
 //! 11. *Phase `Scheduled`*: conversions stay within warps; operations have enough scratch memory, of their own warps;
 //!     buffers have an aligned offset and are inside of the kernel's shared memory; each `dot` has a kind.
 //!
+//! 12. *In flight*: accumulators of a dot in flight are used by further dots and waits only. Where copies have tokens, the
+//!     buffers that they fill are read through `copy_await`; in phase `Scheduled` there are no tokens.
+//!
 //! Not checked: that barriers order all accesses to shared memory, that live buffers do not overlap (the emulator finds
 //! both).
 
 mod groups;
+mod in_flight;
 mod shared;
 
 use std::collections::HashSet;
@@ -161,6 +165,9 @@ impl Verifier<'_> {
             self.complain(None, "the body is nested in an operation");
         }
         self.block(kernel.body(), None);
+        if self.errors.is_empty() {
+            self.in_flight();
+        }
     }
 
     fn block(&mut self, block: Block, around: Option<Op>) {
@@ -333,6 +340,7 @@ impl Verifier<'_> {
         if let Err(message) = layout_rules::check(kernel, op) {
             return self.complain(op, message);
         }
+        self.counted(op);
         if kernel.phase == Phase::Scheduled {
             self.scheduled(op);
         }
@@ -345,7 +353,7 @@ impl Verifier<'_> {
                 let layout = self.kernel.layout(id);
                 has_shape(layout, &tile.shape) && layout.warps() == self.group.warps
             }),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => true,
+            _ => true,
         }
     }
 

@@ -220,7 +220,10 @@ impl Lowering<'_, '_> {
                 self.e.fence_async();
                 Ok(())
             }
-            OpKind::MakeDesc {}
+            OpKind::CopyGroup {}
+            | OpKind::CopyAwait {}
+            | OpKind::MmaAwait {}
+            | OpKind::MakeDesc {}
             | OpKind::DescSize { .. }
             | OpKind::DescStride { .. }
             | OpKind::DescLoad {}

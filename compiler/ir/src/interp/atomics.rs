@@ -77,9 +77,7 @@ impl Machine<'_> {
         }
         let result = match ty {
             Type::Tile(_) => self.place(self.result_type(op), olds),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => {
-                Data::Scalar(olds[0])
-            }
+            _ => Data::Scalar(olds[0]),
         };
         self.set_result(op, result);
         Ok(())

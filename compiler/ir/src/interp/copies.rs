@@ -19,6 +19,8 @@ pub(crate) struct Pending {
     open: Vec<CopyId>,
     /// Groups of them, oldest first.
     groups: VecDeque<Vec<CopyId>>,
+    /// How many groups are complete.
+    complete_groups: u64,
     /// Copies of tiles from shared memory that may not have read their buffers, oldest first.
     stores: VecDeque<CopyId>,
     /// The writes of such copies that are in flight, oldest first.
@@ -66,6 +68,8 @@ impl Machine<'_> {
         match *self.kernel.kind(op) {
             OpKind::CopyAsync { .. } => self.copy_async(op),
             OpKind::CopyCommit {} => self.copy_commit(),
+            OpKind::CopyGroup {} => self.copy_group(op),
+            OpKind::CopyAwait {} => self.copy_await(op),
             OpKind::CopyWait { pending } => self.copy_wait(pending),
             OpKind::BarrierExpect { bytes } => self.barrier_expect(op, bytes),
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
@@ -132,9 +136,33 @@ impl Machine<'_> {
     fn copy_wait(&mut self, pending: u32) -> Result<(), Stop> {
         while self.group.pending.groups.len() > pending as usize {
             let group = self.group.pending.groups.pop_front().unwrap_or_default();
+            self.group.pending.complete_groups += 1;
             self.complete_all(group)?;
         }
         self.tick(1)
+    }
+
+    /// `copy_group`.
+    fn copy_group(&mut self, op: Op) -> Result<(), Stop> {
+        self.copy_commit()?;
+        let pending = &self.group.pending;
+        let number = pending.complete_groups + pending.groups.len() as u64;
+        self.set_result(op, Data::Group(number));
+        Ok(())
+    }
+
+    /// `copy_await`: no earlier group stays in flight; the buffer is then there for all.
+    fn copy_await(&mut self, op: Op) -> Result<(), Stop> {
+        let number = |data: &Data| if let Data::Group(number) = data { *number } else { 0 };
+        let last = self.all(self.kernel.variadic(op)).iter().map(number).max().unwrap_or(0);
+        let begun = self.group.pending.complete_groups + self.group.pending.groups.len() as u64;
+        self.copy_wait((begun - last) as u32)?;
+        self.shared.fence();
+        if let Some(buffer) = view::CopyAwait::at(self.kernel, op).buffer() {
+            let buffer = self.get(buffer);
+            self.set_result(op, buffer);
+        }
+        Ok(())
     }
 
     /// Completes copies.

@@ -218,6 +218,7 @@ impl Machine<'_> {
             OpKind::Mma {} => self.mma(op),
             OpKind::MmaAsync {} => self.mma_async(op),
             OpKind::MmaWait { pending } => self.mma_wait(op, *pending),
+            OpKind::MmaAwait {} => self.mma_await(op),
             OpKind::Reduce { axis } => self.reduce(op, *axis as usize),
             OpKind::Scan { axis, reverse } => self.scan(op, *axis as usize, *reverse),
             OpKind::MapElements {} => self.map_elements(op),

@@ -1,6 +1,6 @@
 //! Dots with operands in shared memory.
 //!
-//! An asynchronous dot has its result at once, but marked ([`Data::Sums`]): only `mma_wait` takes the mark off, and
+//! An asynchronous dot has its result at once, but marked ([`Data::Sums`]): only `mma_wait` and `mma_await` take the mark off, and
 //! only further dots may take marked accumulators as accumulators.
 
 use std::rc::Rc;
@@ -56,6 +56,14 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// `mma_await`: completes the dots that its accumulators are of.
+    pub(crate) fn mma_await(&mut self, op: Op) -> Result<(), Stop> {
+        let number = |data: &Data| if let Data::Sums(number, _) = data { *number } else { 0 };
+        let last = self.all(self.kernel.variadic(op)).iter().map(number).max().unwrap_or(0);
+        let begun = self.group.pending.complete + self.group.pending.mmas.len() as u64;
+        self.mma_wait(op, (begun - last) as u32)
+    }
+
     /// `mma_wait`: takes the marks off accumulators that are complete.
     pub(crate) fn mma_wait(&mut self, op: Op, pending: u32) -> Result<(), Stop> {
         while self.group.pending.mmas.len() > pending as usize {
@@ -80,7 +88,7 @@ impl Machine<'_> {
     pub(crate) fn check_sums(&self, op: Op) -> Result<(), Stop> {
         let data = self.kernel.op(op);
         let allowed = match data.kind {
-            OpKind::MmaWait { .. } => return Ok(()),
+            OpKind::MmaWait { .. } | OpKind::MmaAwait {} => return Ok(()),
             OpKind::MmaAsync {} => Some(2),
             // They are passed on; reductions use their elements.
             _ if data.kind.spec().traits.has(Traits::NESTED) => return Ok(()),

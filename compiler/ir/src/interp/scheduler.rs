@@ -13,7 +13,7 @@ use super::frame::{Exit, RunOutcome, WarpGroup};
 use super::machine::{Machine, Stop};
 use super::shared::{BarrierId, SharedMemory};
 use super::{FaultKind, Waiting};
-use crate::{Block, Op};
+use crate::{Block, Op, Phase};
 
 /// The order in which the warp groups of a program run. The result of a kernel without races does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) enum Wait {
 impl Machine<'_> {
     /// Runs the body of the kernel as a program, whose parameters are set.
     pub(crate) fn run_program(&mut self) -> Result<(), Stop> {
-        self.shared = SharedMemory::default();
+        self.shared = SharedMemory::new(self.kernel.phase != Phase::Scheduled);
         self.turns.started = 0;
         self.turns.since_arrival = 0;
         self.group.pending = Pending::default();

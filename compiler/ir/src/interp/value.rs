@@ -31,7 +31,9 @@ pub(crate) enum Data {
     View(Rc<View>),
     /// The slots of an accumulator of the product with this number, which must be waited for.
     Sums(u64, Rc<Vec<u64>>),
-    /// Nothing: tokens.
+    /// The group of copies with this number, counted from 1.
+    Group(u64),
+    /// Nothing.
     Nothing,
 }
 
@@ -45,7 +47,12 @@ impl Data {
         match self {
             Data::Scalar(bits) => *bits,
             Data::Many(slots) | Data::Sums(_, slots) => slots[index],
-            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Nothing => 0,
+            Data::Buffer(_)
+            | Data::Barriers(_)
+            | Data::Desc(_)
+            | Data::View(_)
+            | Data::Group(_)
+            | Data::Nothing => 0,
         }
     }
 }
@@ -102,9 +109,7 @@ impl Machine<'_> {
     pub(crate) fn fill(&mut self, ty: Type, bits: u64) -> Data {
         match ty {
             Type::Tile(_) => Data::many(vec![bits; self.slots(ty)]),
-            Type::Scalar(_) | Type::Shared(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) => {
-                Data::Scalar(bits)
-            }
+            _ => Data::Scalar(bits),
         }
     }
 
@@ -119,7 +124,12 @@ impl Machine<'_> {
             Data::Many(slots) => slots,
             Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
             Data::Sums(..) => return Err(self.stop(FaultKind::Shared(SharedError::SumUnderWay))),
-            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Nothing => {
+            Data::Buffer(_)
+            | Data::Barriers(_)
+            | Data::Desc(_)
+            | Data::View(_)
+            | Data::Group(_)
+            | Data::Nothing => {
                 return Ok(Rc::new(Vec::new()));
             }
         };

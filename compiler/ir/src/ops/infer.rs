@@ -240,6 +240,11 @@ pub(super) fn always_i32(_: &InferContext<'_>) -> Inferred {
     one(Elem::I32.into())
 }
 
+/// A token.
+pub(super) fn token(_: &InferContext<'_>) -> Inferred {
+    one(Type::Token)
+}
+
 /// No result.
 pub(super) fn nothing(_: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())

@@ -182,6 +182,17 @@ pub(super) fn copy_desc_store(cx: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
+/// Tokens, and perhaps a buffer with one slot, which is the result.
+pub(super) fn copy_await(cx: &InferContext<'_>) -> Inferred {
+    let buffer = cx.optional(0).map(one_slot).transpose()?;
+    let tokens = cx.variadic();
+    expect(!tokens.is_empty(), || "waits for no group".into())?;
+    if let Some(other) = tokens.iter().find(|ty| **ty != Type::Token) {
+        return Err(format!("waits for groups of copies, not {other}"));
+    }
+    Ok(buffer.map(Type::Shared).into_iter().collect())
+}
+
 /// Tiles with elements of 32 bits give tiles of the same types.
 pub(super) fn mma_wait(cx: &InferContext<'_>) -> Inferred {
     for ty in cx.variadic() {

@@ -53,6 +53,8 @@ impl Traits {
     /// Every element of its result is an element of its one operand: only the shape, the layout, the repetition or what
     /// is promised differs. See [`Kernel::source`].
     pub const FORWARDS: Traits = Traits(1 << 12);
+    /// Names what it waits for; the pass `insert-waits` replaces it by operations that count. Not in phase `Scheduled`.
+    pub const BEFORE_WAITS: Traits = Traits(1 << 13);
 
     /// These and those.
     pub const fn and(self, other: Traits) -> Traits {

@@ -46,6 +46,8 @@ const BLOCK_AT: Traits = BLOCK.and(Traits::VARIADIC);
 const BLOCK_VIEW: Traits = PURE.and(Traits::TILE_PHASE);
 const NEW_VIEW: Traits = BLOCK_VIEW.and(STATED).and(Traits::VARIADIC);
 const NEW_MAP: Traits = VARIADIC.and(STATED);
+/// Replaced before code is made.
+const TOKENS: Traits = Traits::CONVERGENT.and(Traits::BEFORE_WAITS);
 const END: Traits = Traits::TERMINATOR.and(Traits::VARIADIC);
 
 const LOADS: Effect = Effect::read(Space::Global, "pointer");
@@ -227,6 +229,8 @@ define_ops! {
     // Asynchronous copies and barriers.
     copy_async CopyAsync { vector: u32 } (pointer, buffer) [mask] 0 Traits::CONVERGENT; [LOADS, FILLS.later()], copy_async, Structured, "Begins to copy what pointers point to into a buffer, `vector` consecutive registers at a time (4, 8 or 16 bytes); zeros where the mask is false." -> Op;
     copy_commit CopyCommit {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "Makes a group of the copies by `copy_async` so far." -> Op;
+    copy_group CopyGroup {} () [] 0 TOKENS; [OUTSIDE], token, Structured, "Makes a group of the copies by `copy_async` so far, and gives its token; for `insert-waits`, which makes a `copy_commit` of it." -> Value;
+    copy_await CopyAwait {} () [buffer] 0 TOKENS.and(Traits::VARIADIC); [OUTSIDE], copy_await, Structured, "Waits until all threads see the copies of these groups, and gives the buffer, if there is one, with them; for `insert-waits`, which makes a `copy_wait`, a fence and a barrier of it." -> Op;
     copy_wait CopyWait { pending: u32 } () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "Waits until all but the latest `pending` groups of copies are complete; for its own copies each thread." -> Op;
     barrier_expect BarrierExpect { bytes: u32 } (barrier) [] 0 Traits::CONVERGENT; [SIGNALS], barrier_of, Structured, "One arrival at a barrier, whose phase then also waits for so many bytes of copies." -> Op;
     barrier_arrive BarrierArrive {} (barrier) [] 0 Traits::CONVERGENT; [SIGNALS, OUTSIDE], barrier_of, Structured, "One arrival of each warp at a barrier." -> Op;
@@ -244,5 +248,6 @@ define_ops! {
     // Products of warp groups, and what waits for them.
     mma Mma {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS, READS_RHS], mma, Structured, "Matrix product (`wgmma`) of `lhs`, a buffer or a tile, and the buffer `rhs`, added to `acc`, or in place of it where `use_acc` is false." -> Value;
     mma_async MmaAsync {} (lhs, rhs, acc) [use_acc] 0 Traits::CONVERGENT; [READS_LHS.later(), READS_RHS.later(), OUTSIDE], mma, Structured, "Begins a product like that of `mma`; its result is for `mma_wait`, and for further products as accumulator." -> Value;
+    mma_await MmaAwait {} () [] 0 TOKENS.and(Traits::VARIADIC); [OUTSIDE], mma_wait, Structured, "The accumulators once their products are complete; for `insert-waits`, which makes an `mma_wait` of it." -> Op;
     mma_wait MmaWait { pending: u32 } () [] 0 VARIADIC; [OUTSIDE], mma_wait, Structured, "Waits until all but the latest `pending` products are complete; gives its operands, which are results of complete ones." -> Op;
 }

@@ -68,6 +68,7 @@ impl Reader<'_> {
 
     pub(super) fn ty(&mut self) -> Read<Type> {
         let ty = match self.peek() {
+            Some(Token::Word("token")) => Some(Type::Token),
             Some(Token::Word(word)) => word.parse().ok().map(Type::Scalar),
             Some(Token::Type(text)) => self.bracketed_type(text),
             _ => None,

@@ -22,7 +22,7 @@ impl Verifier<'_> {
             Type::Barrier { slots } => slots,
             Type::Desc(desc) => return self.well_formed(op, desc.check()),
             Type::BlockPtr(block) => return self.well_formed(op, block.check()),
-            Type::Scalar(_) | Type::Tile(_) => return,
+            Type::Scalar(_) | Type::Tile(_) | Type::Token => return,
         };
         if !(1..=MAX_SLOTS).contains(&slots) {
             self.complain(op, format!("a ring of {slots} slots: not 1 to {MAX_SLOTS}"));
@@ -115,7 +115,7 @@ pub fn place_bytes(ty: Type) -> u64 {
     match ty {
         Type::Shared(shared) => shared.bytes(),
         Type::Barrier { slots } => u64::from(slots) * u64::from(BARRIER_BYTES),
-        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::BlockPtr(_) => 0,
+        Type::Scalar(_) | Type::Tile(_) | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => 0,
     }
 }
 

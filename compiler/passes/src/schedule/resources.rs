@@ -2,6 +2,7 @@
 
 use rtc_ir::Kernel;
 
+use super::insert_waits;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::{PassContext, PassError};
 
@@ -14,7 +15,7 @@ pub(crate) const STORED_BYTES: u32 = 4096;
 /// The shared memory that a kernel takes; `None` if it is too much.
 pub(crate) fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {
     let mut trial = kernel.clone();
-    for pass in [split_conversions::PASS, place_scratch::PASS, allocate_shared::PASS] {
+    for pass in [insert_waits::PASS, split_conversions::PASS, place_scratch::PASS, allocate_shared::PASS] {
         match (pass.run)(&mut trial, cx) {
             Ok(()) => {}
             Err(PassError::Diagnostic(_)) => return Ok(None),

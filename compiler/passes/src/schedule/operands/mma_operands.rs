@@ -23,9 +23,6 @@ pub(crate) fn stage_dot(kernel: &mut Kernel, op: Op, staged: &mut StagedOperands
     let late = are_loaded_together(kernel, op, staged);
     let lhs = if in_registers(kernel, op) { lhs } else { in_memory(kernel, op, lhs, 1, late, staged)? };
     let rhs = in_memory(kernel, op, rhs, 0, late, staged)?;
-    if late {
-        Builder::before(kernel, op).fence_async()?;
-    }
     let result = kernel.result(op, 0);
     let ty = kernel.value_type(result);
     let made = Builder::before(kernel, op).build(OpKind::Mma {}, &[lhs, rhs, acc], &[], &[], &[], &[ty])?;
@@ -45,7 +42,7 @@ fn are_loaded_together(kernel: &Kernel, op: Op, staged: &StagedOperands) -> bool
 }
 
 /// The buffer with an operand of a dot, whose axis `k_axis` is summed over, as a view if it lies there transposed. What
-/// is not in memory is stored where it is made, or `late`, before the dot and without a fence.
+/// is not in memory is stored where it is made, or `late`, before the dot.
 fn in_memory(
     kernel: &mut Kernel,
     op: Op,
@@ -73,8 +70,7 @@ fn in_memory(
     if transposed { Ok(Builder::before(kernel, op).shared_trans_of(buffer, &[1, 0])?) } else { Ok(buffer) }
 }
 
-/// Stores a value where it is made, so that `wgmma` can accumulator over its axis `k_axis`; or before an operation, which is to have
-/// the fence.
+/// Stores a value where it is made, or before an operation, so that `wgmma` can sum over its axis `k_axis`.
 fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Option<Op>) -> Result<Value, PassError> {
     let none = || PassError::Internal("an operand that `wgmma` cannot read".into());
     let layout = kernel.layout_of(value).ok_or_else(none)?.clone();
@@ -93,8 +89,5 @@ fn store(kernel: &mut Kernel, value: Value, bits: u32, k_axis: usize, before: Op
     };
     let buffer = builder.buffer(ty, align)?;
     builder.local_store(value, buffer)?;
-    if before.is_none() {
-        builder.fence_async()?;
-    }
     Ok(buffer)
 }

@@ -6,10 +6,9 @@
 //!   %x = load %p : tile<64x32xf16, #l0>               for_range .. {slots = 1} {
 //!   %y = convert_layout %x : tile<.., #l1>              barrier
 //!   %s = dot %y, .. {kind = mma_v2}               →     copy_async %p, %b
-//! }                                                     copy_commit
-//!                                                       copy_wait {pending = 0}
-//!                                                       barrier
-//!                                                       %y = local_load %b : tile<.., #l1>
+//! }                                                     %t = copy_group
+//!                                                       %c = copy_await buffer = %b, (%t)
+//!                                                       %y = local_load %c : tile<.., #l1>
 //!                                                       %s = dot %y, .. {kind = mma_v2}
 //!                                                     }
 //! ```
@@ -35,6 +34,7 @@ use super::operand_layouts::buffer_layout;
 use super::read_back::read_back;
 use super::staged::{StagedOperands, copied_width, width_of_copies};
 use crate::access::addresses::{Memory, addresses, innermost_loops, is_unchanged, loads_of_dots, memory, small_step};
+use crate::schedule::pipeline::copy_groups;
 use crate::schedule::pipeline::register_prefetch::{asked_for, hold, most_slots, without_copies};
 use crate::schedule::pipeline::stages::copies;
 use crate::{Pass, PassContext, PassError};
@@ -190,39 +190,36 @@ fn wait_for_copies(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Waits for the copies that a block begins, before their first use, and before stores to where they read.
+/// Waits for the copies that a block begins, before the first use of their buffers, and before stores to where they read.
 fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
-    let mut filled: HashSet<Op> = HashSet::new();
+    let mut filled: Vec<Value> = Vec::new();
     let mut copied: HashSet<Option<Memory>> = HashSet::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
-        if let OpKind::CopyAsync { .. } = kernel.kind(op) {
-            filled.extend(kernel.allocation(kernel.operand(op, 1)));
-            copied.insert(memory(kernel, kernel.operand(op, 0)));
+        if let Some(copy) = view::CopyAsync::of(kernel, op) {
+            filled.push(copy.buffer());
+            copied.insert(memory(kernel, copy.pointer()));
             continue;
         }
         let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
         let within: Vec<Op> = [op].into_iter().chain(nested).collect();
-        let reads = |op: &Op| {
-            let places = kernel.effects(*op).filter_map(|(_, value)| value);
+        let uses = |op: &Op| {
             let overwrites = match kernel.kind(*op) {
                 OpKind::Store { .. } => copied.contains(&memory(kernel, kernel.operand(*op, 0))),
                 _ => false,
             };
-            overwrites || places.filter_map(|value| kernel.allocation(value)).any(|made| filled.contains(&made))
+            overwrites || kernel.op(*op).operands.iter().any(|value| filled.contains(value))
         };
-        if !within.iter().any(reads) {
+        if !within.iter().any(uses) {
             continue;
         }
-        filled.clear();
         copied.clear();
-        let by_wgmma = rtc_ir::walk_block(kernel, body).iter().any(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
-        let mut builder = Builder::before(kernel, op);
-        builder.copy_commit()?;
-        builder.copy_wait(0)?;
-        if by_wgmma {
-            builder.fence_async()?;
+        let token = Builder::before(kernel, op).copy_group()?;
+        for buffer in filled.drain(..) {
+            let ty = kernel.value_type(buffer);
+            let mut builder = Builder::before(kernel, op);
+            let wait = builder.build(OpKind::CopyAwait {}, &[], &[Some(buffer)], &[token], &[], &[ty])?;
+            copy_groups::read_after(kernel, buffer, kernel.result(wait, 0));
         }
-        builder.barrier()?;
     }
     Ok(())
 }

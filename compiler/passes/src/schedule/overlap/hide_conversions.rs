@@ -4,7 +4,7 @@
 //! %q = convert_layout %column                    %s = mma_async %a, %b, %zero
 //! %s = mma %a, %b, %zero                         %q = convert_layout %column
 //! barrier_arrive ..                              %r = convert_layout %row
-//! %r = convert_layout %row             →         mma_wait %s
+//! %r = convert_layout %row             →         mma_await (%s)
 //! %scaled = mulf %s, %r                          barrier_arrive ..
 //!                                                %scaled = mulf %s, %r
 //! ```
@@ -76,7 +76,7 @@ impl Mma {
         }
         *kernel.kind_mut(self.of) = OpKind::MmaAsync {};
         let result = kernel.result(self.of, 0);
-        let (kind, ty) = (OpKind::MmaWait { pending: 0 }, kernel.value_type(result));
+        let (kind, ty) = (OpKind::MmaAwait {}, kernel.value_type(result));
         let wait = Builder::after(kernel, at).build(kind, &[], &[], &[result], &[], &[ty])?;
         kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
         Ok(())
@@ -95,7 +95,7 @@ fn only_mma(kernel: &Kernel, of: Op) -> Option<Mma> {
     if let OpKind::Mma {} = kernel.kind(mma) {
         return Some(Mma { of: mma, wait: None });
     }
-    let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaWait { pending: 0 });
+    let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaAwait {});
     let wait = kernel.users(kernel.result(mma, 0)).into_iter().find(waits)?;
     (kernel.op(wait).parent == Some(body)).then_some(Mma { of: mma, wait: Some(wait) })
 }

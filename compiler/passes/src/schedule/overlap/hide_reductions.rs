@@ -7,7 +7,7 @@
 //! %l = reduce %p                         %p = .. %s ..
 //! barrier_wait ..              →         %acc = mma_async %p, %v, %acc
 //! %acc = mma %p, %v, %acc                %l = reduce %p
-//! barrier_arrive ..                      mma_wait %acc
+//! barrier_arrive ..                      mma_await (%acc)
 //!                                        barrier_arrive ..
 //! ```
 //!
@@ -99,8 +99,7 @@ impl LastMma {
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
         let acc = kernel.result(self.mma, 0);
         let ty = kernel.value_type(acc);
-        let kind = OpKind::MmaWait { pending: 0 };
-        let wait = Builder::before(kernel, self.end).build(kind, &[], &[], &[acc], &[], &[ty])?;
+        let wait = Builder::before(kernel, self.end).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
         kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         for op in &self.frees {
             kernel.move_op(*op, Position::Before(self.end));

@@ -4,13 +4,13 @@
 //! ```text
 //! %s = mma %k, %q                      %s = mma_async %k, %q
 //! %p = .. %s ..                        %d = mma_async %v, %o         needs nothing of %s, so it begins at once
-//! %a = mma %p, %o, %a           →      mma_wait %s {pending = 1}
+//! %a = mma %p, %o, %a           →      mma_await (%s)
 //! %d = mma %v, %o                      %p = .. %s ..
 //! %e = .. %p .. %d ..                  %a = mma_async %p, %o, %a
-//! %b = mma %e, %q, %b                  mma_wait %d {pending = 1}
+//! %b = mma %e, %q, %b                  mma_await (%d)
 //!                                      %e = .. %p .. %d ..
 //!                                      %b = mma_async %e, %q, %b
-//!                                      mma_wait %a, %b {pending = 0}
+//!                                      mma_await (%a, %b)
 //! ```
 //!
 //! This is the case in attention backward. The loop is in a partition (`specialize_warps`), so that other warps load
@@ -52,7 +52,7 @@ pub(crate) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     let mmas: Vec<Op> = kernel.ops(body).filter(is_dot).collect();
     let alone = all.iter().all(|op| match kernel.kind(*op) {
         OpKind::Mma {} => mmas.contains(op),
-        OpKind::MmaAsync {} | OpKind::MmaWait { .. } | OpKind::LocalStore {} => false,
+        OpKind::MmaAsync {} | OpKind::MmaAwait {} | OpKind::LocalStore {} => false,
         // The assembler lets no dot be in flight at a call.
         OpKind::Print { .. } | OpKind::Assertion { .. } => false,
         _ => true,
@@ -118,9 +118,8 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
         let used: Vec<Value> = [op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()).collect();
         let is_used = |mma: &Op| used.contains(&kernel.result(*mma, 0));
         if let Some(last) = under_way.iter().rposition(is_used) {
-            let pending = (under_way.len() - 1 - last) as u32;
             let complete: Vec<Op> = under_way.drain(..=last).collect();
-            wait(kernel, op, &complete, pending)?;
+            wait(kernel, op, &complete)?;
         }
         if mmas.contains(&op) {
             *kernel.kind_mut(op) = OpKind::MmaAsync {};
@@ -129,7 +128,7 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
     }
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
     if !under_way.is_empty() {
-        wait(kernel, end, &under_way, 0)?;
+        wait(kernel, end, &under_way)?;
     }
     for free in frees {
         kernel.move_op(free, Position::Before(end));
@@ -137,12 +136,11 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
     Ok(())
 }
 
-/// Waits for these dots, except for `pending` later ones, and replaces later uses of their accumulators.
-fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op], pending: u32) -> Result<(), PassError> {
+/// Waits for these dots, and replaces later uses of their accumulators.
+fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op]) -> Result<(), PassError> {
     let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
     let types: Vec<_> = accs.iter().map(|acc| kernel.value_type(*acc)).collect();
-    let kind = OpKind::MmaWait { pending };
-    let wait = Builder::before(kernel, before).build(kind, &[], &[], &accs, &[], &types)?;
+    let wait = Builder::before(kernel, before).build(OpKind::MmaAwait {}, &[], &[], &accs, &[], &types)?;
     for (number, acc) in accs.into_iter().enumerate() {
         kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
     }

@@ -4,13 +4,13 @@
 //! for_range 0, n {                 if_else 0 < n {
 //!   %s = mma %q, k[i]                first(0)
 //!   %p = .. %s ..            →       for_range 1, n {           i is that of the first dot
-//!   %acc = mma %p, v[i], %acc          mma_wait %acc            of the iteration before
+//!   %acc = mma %p, v[i], %acc          mma_await (%acc)            of the iteration before
 //! }                                    %s = mma_async %q, k[i]
 //!                                      %acc = mma_async %p, v[i - 1], %acc
-//!                                      mma_wait %s {pending = 1}
+//!                                      mma_await (%s)
 //!                                      %p = .. %s ..
 //!                                    }
-//!                                    mma_wait %acc;  second(n - 1)
+//!                                    mma_await (%acc);  second(n - 1)
 //!                                  }
 //! ```
 //!
@@ -250,7 +250,7 @@ impl ChainedDots {
         let (carried, crossed) = now.split_at(inits.len());
         let mut map: ValueMap =
             [(index, at)].into_iter().chain(args[1..].iter().copied().zip(carried.iter().copied())).collect();
-        let waited = wait(kernel, around, carried[self.acc], 0)?;
+        let waited = wait(kernel, around, carried[self.acc])?;
         let not_first = Builder::at_end(kernel, around).cmpi(at, second, Predicate::Ne)?;
         self.free(kernel, around, not_first, crossed[self.crossing.len()])?;
         let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
@@ -269,7 +269,7 @@ impl ChainedDots {
         // The second part of the last iteration.
         let after: Vec<Value> = (0..ends.len()).map(|number| kernel.result(new, number)).collect();
         let (done, crossed) = after.split_at(inits.len());
-        let waited = wait(kernel, some, done[self.acc], 0)?;
+        let waited = wait(kernel, some, done[self.acc])?;
         self.free(kernel, some, goes_on, crossed[self.crossing.len()])?;
         let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
         late.insert(args[self.acc + 1], waited);
@@ -306,7 +306,7 @@ impl ChainedDots {
             put(kernel, self.second.wait, late, at);
             let second = put(kernel, self.second.mma, late, at);
             *kernel.kind_mut(second) = OpKind::MmaAsync {};
-            let waited = wait(kernel, at, kernel.result(copy, 0), 1)?;
+            let waited = wait(kernel, at, kernel.result(copy, 0))?;
             map.insert(kernel.result(op, 0), waited);
         }
         Ok(())
@@ -350,10 +350,10 @@ fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Block) -> Op {
     copy
 }
 
-/// Waits until all but `pending` dots are complete, and hands an accumulator on.
-fn wait(kernel: &mut Kernel, at: Block, acc: Value, pending: u32) -> Result<Value, PassError> {
+/// Waits for a dot, and hands its accumulators on.
+fn wait(kernel: &mut Kernel, at: Block, acc: Value) -> Result<Value, PassError> {
     let ty = kernel.value_type(acc);
-    let made = Builder::at_end(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[acc], &[], &[ty])?;
+    let made = Builder::at_end(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
     Ok(kernel.result(made, 0))
 }
 

@@ -281,8 +281,7 @@ fn written(kernel: &Kernel, loops: &[Op], all: &[Op]) -> Result<HashSet<Memory>,
             }
             OpKind::Load { volatile: true, .. } => return Err(Refusal::Volatile),
             OpKind::Load { .. } | OpKind::Assume {} | OpKind::InlineAsm { pure: true, .. } => {}
-            OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::CopyWait { .. } => {}
-            OpKind::FenceAsync {} => {}
+            OpKind::CopyAsync { .. } | OpKind::CopyGroup {} | OpKind::CopyAwait {} => {}
             OpKind::Barrier {} if in_loop(*op) => {}
             kind if kind.spec().traits.has(Traits::TERMINATOR) => {}
             _ => {
@@ -322,7 +321,7 @@ fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -
                         work.extend(to.map(|to| (kernel.result(user, 0), to)));
                         to.is_none()
                     }
-                    (OpKind::LocalLoad {}, _) => {
+                    (OpKind::LocalLoad {} | OpKind::CopyAwait {}, _) => {
                         work.push((kernel.result(user, 0), number));
                         false
                     }

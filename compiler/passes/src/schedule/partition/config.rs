@@ -26,7 +26,7 @@ pub(crate) struct PartitionConfig {
 pub(crate) fn buffer_of(kernel: &Kernel, mut value: Value) -> Option<Value> {
     while let Some(op) = kernel.def_op(value) {
         match kernel.kind(op) {
-            OpKind::SharedTrans { .. } => value = kernel.operand(op, 0),
+            OpKind::SharedTrans { .. } | OpKind::CopyAwait {} => value = kernel.operand(op, 0),
             OpKind::AllocShared { .. } => return Some(value),
             _ => return None,
         }

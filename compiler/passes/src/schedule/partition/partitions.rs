@@ -21,6 +21,7 @@ use super::row_vectors;
 use crate::PassError;
 use crate::access::addresses::memory;
 use crate::pass::missing;
+use crate::schedule::pipeline::copy_groups;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::kernel_tensor_maps;
 use crate::schedule::tma::tensor_maps;
@@ -180,6 +181,7 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
 
 /// Removes side effects, and operations for dots alone, from the producer's clone of the program.
 fn remove_side_effects(kernel: &mut Kernel, body: Block) {
+    copy_groups::remove(kernel, rtc_ir::walk_block(kernel, body));
     for op in rtc_ir::walk_block(kernel, body) {
         let gone = matches!(
             kernel.kind(op),
@@ -187,10 +189,7 @@ fn remove_side_effects(kernel: &mut Kernel, body: Block) {
                 | OpKind::AtomicRmw { .. }
                 | OpKind::LocalStore {}
                 | OpKind::CopyAsync { .. }
-                | OpKind::CopyCommit {}
-                | OpKind::CopyWait { .. }
                 | OpKind::Barrier {}
-                | OpKind::FenceAsync {}
                 | OpKind::Assume {}
         );
         if gone {

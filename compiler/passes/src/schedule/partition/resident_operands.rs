@@ -137,9 +137,6 @@ impl<'b> ResidentCopy<'b> {
         let store = self.before.store;
         let [full, empty] = self.slots(kernel, store)?;
         Builder::before(kernel, store).barrier_wait(full, phase)?;
-        if let Some(fence) = kernel.next_op(store).filter(|op| matches!(kernel.kind(*op), OpKind::FenceAsync {})) {
-            kernel.erase(fence);
-        }
         kernel.erase(store);
         Builder::after(kernel, last).barrier_arrive(empty)?;
         Ok(())

@@ -19,6 +19,7 @@ use super::producer_loop::ProducerLoop;
 use crate::PassError;
 use crate::access::box_analysis::BoxAccess;
 use crate::pass::missing;
+use crate::schedule::pipeline::copy_groups;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::kernel_tensor_maps;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes};
@@ -262,13 +263,10 @@ impl Shared<'_> {
         let state = self.carry(kernel, programs, &of.path)?;
         let copied = of.copies.iter().map(|(copy, _)| view::CopyAsync::at(kernel, *copy).buffer());
         let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
-        let mut after_wait = false;
+        let all: Vec<Op> = kernel.ops(body).collect();
+        copy_groups::remove(kernel, all);
         for op in kernel.ops(body).collect::<Vec<_>>() {
-            let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
-            after_wait = matches!(kernel.kind(op), OpKind::CopyWait { .. });
-            let kind = kernel.kind(op);
-            let copies = matches!(kind, OpKind::CopyAsync { .. } | OpKind::CopyCommit {} | OpKind::Barrier {});
-            if fences || after_wait || copies {
+            if matches!(kernel.kind(op), OpKind::CopyAsync { .. } | OpKind::Barrier {}) {
                 kernel.erase(op);
             }
         }

@@ -2,16 +2,15 @@
 //! prologue, and each iteration issues those of the iteration at the prefetch distance.
 //!
 //! ```text
-//! for_range .. {slots = 3, ahead = 2} {      copy_async of iterations 0 and 1, a group each
-//!   barrier                                  for_range .. {
-//!   copy_async %p, %b                          copy_wait {pending = 1}
-//!   copy_commit                           →    barrier
-//!   copy_wait {pending = 0}                    copy_async of iteration i + 2
-//!   barrier                                    copy_commit
-//!   .. %b ..                                   .. slot of iteration i ..
-//! }                                          }
-//!                                            copy_wait {pending = 0}
-//!                                            barrier
+//! for_range .. {slots = 3, ahead = 2} {      copy_async of iterations 0 and 1, a group each: %s, %t
+//!   barrier                                  for_range .. (%p = %s, %q = %t) {
+//!   copy_async %p, %b                          %c = copy_await buffer = slot of iteration i, (%p)
+//!   %t = copy_group                       →    copy_async of iteration i + 2
+//!   %c = copy_await buffer = %b, (%t)          %r = copy_group
+//!   .. %c ..                                   .. %c ..
+//! }                                            yields (%q, %r)
+//!                                            }
+//!                                            copy_await of all
 //! ```
 //!
 //! A loop with `ahead` and no slots loads the operands of its dots so many iterations ahead, into registers, or all of
@@ -29,6 +28,7 @@ use rtc_ir::{
     constant_bits, trip_count, view,
 };
 
+use super::copy_groups;
 use super::prefetch::prefetch;
 use super::register_prefetch::{asked_for, beside_copies};
 use super::stages::copies;
@@ -108,14 +108,13 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     };
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
 
+    let accs = if pending > 0 { mma_in_flight(kernel, of) } else { None };
     let trips = trip_count(kernel, of);
     let rings = make_rings(kernel, of, &copies, slots)?;
-    let (mut fenced, mut after_wait) = (false, false);
-    for op in kernel.ops(body).collect::<Vec<_>>() {
-        let fences = after_wait && matches!(kernel.kind(op), OpKind::FenceAsync {});
-        after_wait = matches!(kernel.kind(op), OpKind::CopyWait { .. });
-        fenced |= fences;
-        if fences || after_wait || matches!(kernel.kind(op), OpKind::CopyCommit {} | OpKind::Barrier {}) {
+    let all: Vec<Op> = kernel.ops(body).collect();
+    copy_groups::remove(kernel, all.iter().copied());
+    for op in all {
+        if let OpKind::Barrier {} = kernel.kind(op) {
             kernel.erase(op);
         }
     }
@@ -125,6 +124,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let early = Early { part, copies, rings };
     let body_args = kernel.block(body).args.clone();
     let mut carried: Vec<Value> = early.part.carried.iter().map(|index| kernel.variadic(of)[*index]).collect();
+    let mut groups: Vec<Value> = Vec::new();
     let lower = view::ForRange::at(kernel, of).lower();
     for iteration in 0..ahead {
         let mut map = ValueMap::new();
@@ -136,7 +136,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
         let is_sure = trips.is_some_and(|trips| trips > iteration.into());
         let runs = if is_sure { None } else { is_run(kernel, of, of, lower, i64::from(iteration) * step, true)? };
         let slot = constant(kernel, of, iteration.into())?;
-        early.copy(kernel, of, &mut map, runs, slot)?;
+        groups.push(early.copy(kernel, of, &mut map, runs, slot)?);
         carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
     }
 
@@ -146,15 +146,17 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let mut names: Vec<Option<String>> =
         early.part.carried.iter().map(|number| kernel.value(body_args[number + 1]).name.clone()).collect();
     names.extend([Some("read".to_owned()), Some("filled".to_owned())]);
-    let mut new_args = Vec::new();
-    for (value, name) in carried.iter().copied().chain([zero, start]).zip(names) {
+    names.extend(groups.iter().map(|_| Some("group".to_owned())));
+    let (mut new_args, mut results) = (Vec::new(), Vec::new());
+    for (value, name) in carried.iter().copied().chain([zero, start]).chain(groups).zip(names) {
         let Some((within, after)) = kernel.carry(of, value) else { continue };
         for target in [within, after] {
             kernel.name_value(target, name.as_deref().unwrap_or("ahead"));
         }
         new_args.push(within);
+        results.push(after);
     }
-    let (state, [read, write]) = new_args.split_at(carried.len()) else {
+    let (state, [read, write, groups @ ..]) = new_args.split_at(carried.len()) else {
         return Err(PassError::Internal("the slots of the ring are missing".into()));
     };
 
@@ -162,18 +164,27 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let complete = trips.is_some_and(|trips| trips <= ahead.into());
     let reuses = !complete && needs_second_barrier(slots, ahead, pending);
     let last = if reuses { last_reader(kernel, body) } else { None };
-    Builder::before(kernel, first).copy_wait(ahead - 1)?;
-    if fenced {
-        Builder::before(kernel, first).fence_async()?;
+    for (ring, buffer) in &early.rings {
+        let slot = Builder::before(kernel, first).slot(*ring, *read)?;
+        let ty = kernel.value_type(slot);
+        let mut builder = Builder::before(kernel, first);
+        let wait = builder.build(OpKind::CopyAwait {}, &[], &[Some(slot)], &groups[..1], &[], &[ty])?;
+        let ready = kernel.result(wait, 0);
+        let mut users = kernel.users(*buffer);
+        users.retain(|user| is_within(kernel, *user, body) && !early.copies.contains(user));
+        for user in users {
+            kernel.map_operands(user, |value| if value == *buffer { ready } else { value });
+        }
     }
-    Builder::before(kernel, first).barrier()?;
     let mut map = ValueMap::new();
     // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
     let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
     let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
     if let (true, Some(mma)) = (reuses, mma) {
         *kernel.kind_mut(mma) = OpKind::MmaAsync {};
-        Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], &[], &[], &[])?;
+        let before = kernel.operand(mma, 2);
+        let ty = kernel.value_type(before);
+        Builder::before(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[before], &[], &[ty])?;
     }
     if reuses {
         Builder::before(kernel, at).barrier()?;
@@ -183,28 +194,21 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     for (number, value) in early.part.carried.iter().zip(state) {
         map.insert(body_args[number + 1], *value);
     }
-    if complete {
+    let group = if complete {
         // No iteration is left to copy for; the groups are counted as in other loops.
-        Builder::before(kernel, at).copy_commit()?;
+        Builder::before(kernel, at).copy_group()?
     } else {
         let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
-        early.copy(kernel, at, &mut map, runs, *write)?;
-    }
+        early.copy(kernel, at, &mut map, runs, *write)?
+    };
     if let Some(mma) = mma.filter(|_| !reuses) {
         *kernel.kind_mut(mma) = OpKind::MmaAsync {};
-        let acc = kernel.result(mma, 0);
-        let handed: &[Value] = if pending == 0 { &[acc] } else { &[] };
-        let wait = Builder::before(kernel, at).build(OpKind::MmaWait { pending }, &[], &[], handed, &[], &[])?;
+        // The dot of the iteration before, where this one stays in flight.
+        let acc = if pending == 0 { kernel.result(mma, 0) } else { kernel.operand(mma, 2) };
+        let ty = kernel.value_type(acc);
+        let wait = Builder::before(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
         if pending == 0 {
             kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
-        }
-    }
-    for (ring, buffer) in &early.rings {
-        let slot = Builder::before(kernel, first).slot(*ring, *read)?;
-        let mut users = kernel.users(*buffer);
-        users.retain(|user| is_within(kernel, *user, body));
-        for user in users {
-            kernel.map_operands(user, |value| if value == *buffer { slot } else { value });
         }
     }
     let mut next: Vec<Value> = if complete {
@@ -214,6 +218,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     };
     next.push(next_slot(kernel, end, *read, slots)?);
     next.push(next_slot(kernel, end, *write, slots)?);
+    next.extend(groups[1..].iter().copied().chain([group]));
     let handed = kernel.op(end).operands.len() - next.len();
     for (index, value) in next.into_iter().enumerate() {
         kernel.set_operand(end, handed + index, value);
@@ -221,17 +226,16 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     for op in early.copies {
         kernel.erase(op);
     }
-    let accs = if pending > 0 { mma_in_flight(kernel, of) } else { None };
+    let groups = results.split_off(results.len() - groups.len());
     let mut after = Builder::after(kernel, of);
-    if let Some((_, acc)) = accs {
-        let wait = after.build(OpKind::MmaWait { pending: 0 }, &[], &[], &[acc], &[], &[])?;
-        after.copy_wait(0)?;
-        after.barrier()?;
+    let wait = match accs {
+        Some((_, acc)) => Some((acc, after.build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[])?)),
+        None => None,
+    };
+    after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
+    if let Some((acc, wait)) = wait {
         kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
-        return Ok(());
     }
-    after.copy_wait(0)?;
-    after.barrier()?;
     Ok(())
 }
 
@@ -276,7 +280,7 @@ struct Early {
 }
 
 impl Early {
-    /// The copies of one iteration, as a group; nothing is read unless it `runs`.
+    /// The copies of one iteration; nothing is read unless it `runs`. Gives the token of their group.
     fn copy(
         &self,
         kernel: &mut Kernel,
@@ -284,7 +288,7 @@ impl Early {
         map: &mut ValueMap,
         runs: Option<Value>,
         slot: Value,
-    ) -> Result<(), PassError> {
+    ) -> Result<Value, PassError> {
         repeat(kernel, before, &self.part, map, runs)?;
         for op in &self.copies {
             let OpKind::CopyAsync { vector } = *kernel.kind(*op) else { continue };
@@ -302,8 +306,7 @@ impl Early {
             let kind = OpKind::CopyAsync { vector };
             builder.build(kind, &[pointer, into], &[mask], &[], &[], &[])?;
         }
-        Builder::before(kernel, before).copy_commit()?;
-        Ok(())
+        Ok(Builder::before(kernel, before).copy_group()?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Software pipelines of one partition: how deep, what is copied ahead, and the loop rewritten.
 
+pub(crate) mod copy_groups;
 pub mod expand_loop;
 pub(crate) mod prefetch;
 pub(crate) mod register_prefetch;

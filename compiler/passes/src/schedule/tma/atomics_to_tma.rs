@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! atomic_rmw %p, %x, mask = .. {op = fadd}   →   local_store %x, %b
-//!                                                fence_async, barrier
+//!                                                barrier
 //!                                                copy_desc_reduce %map, %b, (row, column) {op = fadd}
 //! ret                                        →   copy_desc_wait; ret
 //! ```

@@ -3,7 +3,7 @@
 //! ```text
 //! store %p, %x, mask = ..   →   copy_desc_wait, barrier      the copies before have read the buffer
 //!                               local_store %x, %b
-//!                               fence_async, barrier
+//!                               barrier
 //!                               copy_desc_store %map, %b, (row, column)
 //! ```
 //!
@@ -146,7 +146,6 @@ impl StoreMap {
         builder.build(OpKind::CopyDescWait { pending, read: true }, &[], &[], &[], &[], &[])?;
         builder.barrier()?;
         builder.local_store(piece, place)?;
-        builder.fence_async()?;
         builder.barrier()?;
         for part in &self.boxes.parts {
             let slice = part_of(kernel, before, place, *part, [self.boxes.ty.shape[0], self.boxes.ty.shape[1]])?;

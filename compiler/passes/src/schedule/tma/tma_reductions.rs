@@ -81,8 +81,8 @@ fn shows(kernel: &Kernel, op: Op, by: RmwOp) -> bool {
             let same = *rmw == by && !kernel.is_used(kernel.result(other, 0));
             is_ordered(*sem, *scope) || !same && meets(other)
         }
-        OpKind::CopyCommit {} | OpKind::CopyWait { .. } | OpKind::FenceAsync {} | OpKind::Barrier {} => false,
-        OpKind::MmaAsync {} | OpKind::MmaWait { .. } | OpKind::InlineAsm { pure: true, .. } => false,
+        OpKind::CopyGroup {} | OpKind::CopyAwait {} | OpKind::Barrier {} => false,
+        OpKind::MmaAsync {} | OpKind::MmaAwait {} | OpKind::InlineAsm { pure: true, .. } => false,
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => false,
         _ => kernel.effects(other).any(|(effect, _)| match effect.space {
             Space::Global => effect.access != Kind::Read || effect.on == On::Anything,
