@@ -44,7 +44,7 @@ pub const PASSES: &[Pass] = &[
     schedule::pipeline::expand_loop::PASS,   // as decided
     schedule::overlap::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
     schedule::tma::atomics_to_tma::PASS,     // the rings have the shared memory that they need
-    schedule::insert_waits::PASS, // asynchronous operations and their uses are where they stay
+    schedule::insert_waits::PASS,            // asynchronous operations and their uses are where they stay
     schedule::invariant_divisors::PASS,      // nothing looks for quotients any more, and loops are what they will be
     schedule::dce_scheduled::PASS,           // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long

@@ -63,9 +63,7 @@ pub(crate) fn is_unchanged(kernel: &Kernel, of: Op, pointer: Value) -> bool {
 
 /// The same in a loop with copies: the waits for them order nothing else.
 pub(crate) fn is_unchanged_beside_copies(kernel: &Kernel, of: Op, pointer: Value) -> bool {
-    let waits = |kind: &OpKind| {
-        matches!(kind, OpKind::Barrier {} | OpKind::CopyGroup {} | OpKind::CopyAwait {})
-    };
+    let waits = |kind: &OpKind| matches!(kind, OpKind::Barrier {} | OpKind::CopyGroup {} | OpKind::CopyAwait {});
     is_unchanged_but_for(kernel, of, pointer, waits)
 }
 

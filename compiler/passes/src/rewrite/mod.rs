@@ -1,9 +1,9 @@
 //! Rewrite rules and the driver that applies them until none applies.
 //!
-//! A [`Rule`] starts from an operation, looks at its neighbourhood, and rewrites it or does nothing. A pass applies a list of
-//! rules ([`apply`]); an earlier rule of the list comes first. The driver keeps a worklist of operations: at first all in print
-//! order, then those beside what a rule has changed, and in the end all once more, since a rule may look further than that.
-//! Operations that become dead are removed on the way.
+//! A [`Rule`] starts from an operation, and rewrites it and operations around it if they match. A pass applies a list of rules
+//! ([`apply`]); the first one that matches an operation is applied. The driver keeps a worklist of operations: at first all in
+//! print order, then users and producers of changed ones, and at the end all once more, as a pattern may be larger than that.
+//! Dead operations are removed on the way.
 //!
 //! ```text
 //! %c = addi %two, %three     fold-constants        →   %c = constant {value = 5}

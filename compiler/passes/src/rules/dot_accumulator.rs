@@ -22,21 +22,21 @@ fn starts_from(kind: &OpKind) -> bool {
 
 fn rewrite(rewriter: &mut Rewriter<'_>, op: Op) -> Result<bool, PassError> {
     let Some([lhs, rhs]) = rewriter.sides(op) else { return Ok(false) };
-    for (product, other) in [(lhs, rhs), (rhs, lhs)] {
-        if let Some(dot) = folds(rewriter, op, product, other) {
+    for (result, other) in [(lhs, rhs), (rhs, lhs)] {
+        if let Some(dot) = folds(rewriter, op, result, other) {
             rewriter.set_operand(dot, 2, other);
-            rewriter.replace_op(op, product);
+            rewriter.replace_op(op, result);
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// The dot whose result `product` is used by `sum` alone, if it can start from `other` instead of from zeros.
-fn folds(kernel: &Kernel, sum: Op, product: Value, other: Value) -> Option<Op> {
-    let dot = kernel.def_op(product)?;
+/// The dot whose result is used by `sum` alone, if it can start from `other` instead of from zeros.
+fn folds(kernel: &Kernel, sum: Op, result: Value, other: Value) -> Option<Op> {
+    let dot = kernel.def_op(result)?;
     let OpKind::Dot { max_imprecise, .. } = kernel.kind(dot) else { return None };
-    let alone = kernel.users(product) == [sum] && product != other && kernel.op(dot).parent == kernel.op(sum).parent;
+    let alone = kernel.users(result) == [sum] && result != other && kernel.op(dot).parent == kernel.op(sum).parent;
     let from_zero = constant_bits(kernel, view::Dot::at(kernel, dot).acc()) == Some(0);
     // The addend must be defined before the dot.
     let ready = kernel.def_op(other).is_none_or(|made| {

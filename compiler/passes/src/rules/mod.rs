@@ -17,7 +17,7 @@ use rtc_ir::Kernel;
 use crate::PassError;
 use crate::rewrite::{self, Rule};
 
-/// Rules that make a kernel plainer: the pass `simplify`.
+/// The rules of the pass `simplify`: the result has fewer operations, or simpler ones.
 pub(crate) const SIMPLIFY: &[Rule] = &[
     fold_constants::RULE,
     repeated_operand::RULE,
@@ -29,7 +29,7 @@ pub(crate) const SIMPLIFY: &[Rule] = &[
     invariant_iter_args::RULE,
 ];
 
-/// Rules that make one operation of several: the pass `combine`.
+/// The rules of the pass `combine`: several operations become one that the target executes faster.
 pub(crate) const COMBINE: &[Rule] = &[reduce_to_dot::RULE, softmax_rescale::RULE, dot_accumulator::RULE];
 
 /// All rules, by the name of the pass that applies them.

@@ -1,4 +1,5 @@
-//! Makes one operation of several by the rules of [`COMBINE`].
+//! Combines operations by the rules of [`COMBINE`]: a reduction of products becomes a dot, an addition to a dot its
+//! accumulator, and two exponentials one.
 
 use rtc_ir::{Kernel, Phase};
 

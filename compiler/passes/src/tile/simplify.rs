@@ -1,5 +1,5 @@
-//! Makes a kernel plainer by the rules of [`SIMPLIFY`]: constants, identities, remainders, branches and loops that are
-//! known, loop-carried values that never change.
+//! Simplifies a kernel by the rules of [`SIMPLIFY`]: constants, identities, remainders, branches with a known condition, loops
+//! with one iteration, loop-carried values that never change.
 
 use rtc_ir::{Kernel, Phase};
 
