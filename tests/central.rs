@@ -21,6 +21,8 @@
 //!                                                               so many sets of inputs for each; at most
 //!                                                               RTC_CENTRAL_SECONDS for a kernel, and none after the
 //!                                                               second RTC_CENTRAL_UNTIL since 1970
+//! RTC_CENTRAL_PLANS=50 cargo test --test central               nothing but so many plans drawn at random for each
+//!                                                               kernel with dots in loops (`plans.rs`)
 //! RTC_CENTRAL_DUMP=/tmp cargo test --test central scan          keeps final tile IR and PTX
 //! ```
 
@@ -48,6 +50,8 @@ mod judge;
 mod language;
 #[path = "central/open.rs"]
 mod open;
+#[path = "central/plans.rs"]
+mod plans;
 #[path = "central/planted.rs"]
 mod planted;
 #[path = "ptxas.rs"]
@@ -85,6 +89,10 @@ fn main() {
     let [inputs, kernels] = trials::CHECKED.each_ref().map(|count| count.load(Ordering::Relaxed));
     if kernels > 0 {
         println!("{inputs} inputs of {kernels} generated kernels agree");
+    }
+    let [pairs, kernels] = plans::CHECKED.each_ref().map(|count| count.load(Ordering::Relaxed));
+    if pairs > 0 {
+        println!("{pairs} plans drawn at random gave {kernels} different kernels, which agree");
     }
     conclusion.exit();
 }

@@ -99,6 +99,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
         max_instructions: options.max_instructions,
         structure: options.structure,
         overlap_launches: options.overlap_launches,
+        plan: Default::default(),
     };
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));

@@ -19,6 +19,8 @@ pub enum Stage {
     Laid,
     /// Tile IR with shared memory and barriers.
     Scheduled,
+    /// The outline of that: loops, partitions, copies, dots and waits.
+    Plan,
     /// Thread-level MLIR.
     Mlir,
     /// MLIR in the LLVM dialect.
@@ -38,6 +40,7 @@ impl Stage {
         Stage::TileOpt,
         Stage::Laid,
         Stage::Scheduled,
+        Stage::Plan,
         Stage::Mlir,
         Stage::LlvmDialect,
         Stage::Llvm,
@@ -53,6 +56,7 @@ impl Stage {
             Stage::TileOpt => "tile-opt",
             Stage::Laid => "laid",
             Stage::Scheduled => "scheduled",
+            Stage::Plan => "plan",
             Stage::Mlir => "mlir",
             Stage::LlvmDialect => "llvm-dialect",
             Stage::Llvm => "llvm",

@@ -12,6 +12,7 @@ use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, Stage,
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
+use rtc_ir::text::PrintOptions;
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
     ADD_WARPS, ATOMICS_TO_TMA, LIMIT_SIZE, PassContext, PassError, Reductions, SPECIALIZE_WARPS, SPLIT_CONVERSIONS,
@@ -35,6 +36,11 @@ pub trait Observer {
     /// The kernel is long, so that its compilation takes a while: about so many instructions in each thread.
     fn long(&mut self, instructions: u64) {
         let _ = instructions;
+    }
+
+    /// Whether the texts of [`Observer::after_pass`] have the locations of operations.
+    fn wants_locations(&self) -> bool {
+        false
     }
 
     /// A pass has run; `text` prints the kernel.
@@ -201,9 +207,14 @@ pub fn emit(
         Stage::Accesses => return accesses(&kernel, target),
         Stage::TileOpt => Phase::Tile,
         Stage::Laid => Phase::Laid,
-        Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
+        Stage::Scheduled | Stage::Plan | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => {
+            Phase::Scheduled
+        }
     };
     run_pipeline(&mut kernel, target, &specialization.options, until, observer)?;
+    if stage == Stage::Plan {
+        return Ok(rtc_passes::outline(&kernel));
+    }
     if stage <= Stage::Scheduled {
         return Ok(rtc_ir::text::print(&kernel));
     }
@@ -290,7 +301,13 @@ pub(crate) fn run_watched(
     let whole = kernel.clone();
     with_less(structure, |structure| {
         kernel.clone_from(&whole);
-        let cx = PassContext { target, max_instructions: options.max_instructions, structure, overlap_launches };
+        let cx = PassContext {
+            target,
+            max_instructions: options.max_instructions,
+            structure,
+            overlap_launches,
+            plan: Default::default(),
+        };
         let outcome = run_all(kernel, &cx, until, observer, watch);
         (outcome, is_staged(kernel))
     })
@@ -363,7 +380,8 @@ fn run_all(
         watch(pass.name, kernel, cx);
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
-        observer.after_pass(pass.name, &|| rtc_ir::text::print(kernel));
+        let options = PrintOptions { locs: observer.wants_locations() };
+        observer.after_pass(pass.name, &|| rtc_ir::text::print_with(kernel, options));
         if pass.name == ADD_WARPS.name {
             remarks.extend(warps_remark(kernel, cx));
         }

@@ -117,7 +117,9 @@ impl TileKernel {
             Stage::Ast => return Err(Failure::request(Code::STAGE, "tile IR has no syntax tree")),
             Stage::Tile | Stage::Accesses | Stage::TileOpt => Phase::Tile,
             Stage::Laid => Phase::Laid,
-            Stage::Scheduled | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => Phase::Scheduled,
+            Stage::Scheduled | Stage::Plan | Stage::Mlir | Stage::LlvmDialect | Stage::Llvm | Stage::Ptx => {
+                Phase::Scheduled
+            }
         };
         if until < self.kernel.phase {
             let message = format!("the kernel is in phase {:?}, past the stage `{stage}`", self.kernel.phase);
@@ -129,6 +131,9 @@ impl TileKernel {
         let mut kernel = self.kernel.clone();
         if stage > Stage::Tile {
             stages::run_pipeline(&mut kernel, target, options, until, observer)?;
+        }
+        if stage == Stage::Plan {
+            return Ok(rtc_passes::outline(&kernel));
         }
         if stage <= Stage::Scheduled {
             return Ok(rtc_ir::text::print(&kernel));

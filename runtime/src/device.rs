@@ -239,6 +239,33 @@ impl Device {
         device.ok_or_else(|| Error::NoDevice(format!("counters are those of the emulator, not of {self}")))
     }
 
+    /// The same kind of device, new and with empty memory, that records the events of the first cluster of each launch,
+    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records. Feature `emulator`.
+    ///
+    /// ```
+    /// use rtc_runtime::timeline::{BarKind, Model};
+    /// use rtc_runtime::{Device, Kernel, args};
+    /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
+    /// let device = Device::emulator().record()?;
+    /// // SAFETY: the files were made together.
+    /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
+    /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
+    /// kernel.launch(device.default_stream(), 8, &args![&x, &mut y, 2.0f32, 256])?;
+    /// let timeline = kernel.take_trace().expect("it was asked for").replay(&Model::SM_90);
+    /// assert!(timeline.bars.iter().any(|bar| bar.kind == BarKind::Load));
+    /// # Ok::<(), rtc_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] for a GPU and for the interpreter.
+    #[cfg(feature = "emulator")]
+    pub fn record(&self) -> Result<Device> {
+        let recording = || self.sanitized(|sanitize| Sanitize { records: true, ..sanitize });
+        let device = if self.kind() == DeviceKind::Emulator { recording() } else { None };
+        device.ok_or_else(|| Error::NoDevice(format!("timelines are those of the emulator, not of {self}")))
+    }
+
     /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
     ///
     /// # Errors

@@ -207,6 +207,13 @@ impl<Args> Kernel<Args> {
         self.loaded.code.take_counters()
     }
 
+    /// The events of the first cluster of the last launch, on a device that records: [`Device::record`]. Feature
+    /// `emulator`.
+    #[cfg(feature = "emulator")]
+    pub fn take_trace(&self) -> Option<rtc_emulator::timeline::Trace> {
+        self.loaded.code.take_trace()
+    }
+
     /// What looked wrong in the launches since the last call without ending them: reads of uninitialized memory,
     /// overflow on the way to an address. The interpreter and the emulator look for such things.
     pub fn take_findings(&self) -> Vec<Finding> {

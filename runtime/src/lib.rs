@@ -100,7 +100,7 @@ pub use pointer::Pointer;
 pub use rtc_abi as abi;
 pub use rtc_abi::Metadata;
 #[cfg(feature = "emulator")]
-pub use rtc_emulator::{FaultKind, counters, sanitize};
+pub use rtc_emulator::{FaultKind, counters, sanitize, timeline};
 pub use slice::{Slice, SliceMut};
 pub use stream::{Event, Stream};
 pub use typed::{ArgumentFor, Arguments, Parameter, Read, Signature, Write};

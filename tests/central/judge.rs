@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Feature, ResultStores, Structure, Target, WarpSpecialization};
+use rtc_abi::{Structure, Target};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_emulator::sanitize::{Checks, Report};
 use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
-use rtc_ir::{
-    Elem, Hidden, Kernel, Literal, Op, OpKind, Phase, Scalar, Type, Verified, decode_float, print_errors, verify,
-};
-use rtc_passes::{PassContext, PassError, run_through};
+use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, Type, Verified, decode_float, print_errors, verify};
+use rtc_passes::{PassContext, PassError, Plan, run_through};
 use rtc_source::SourceMap;
 
 use crate::assembler;
@@ -21,6 +19,7 @@ use crate::covered;
 use crate::data::elements;
 use crate::export;
 use crate::inputs::{Further, Inputs};
+use crate::plans;
 use crate::planted;
 use crate::tensor::Tensor;
 
@@ -86,7 +85,11 @@ fn check_targets(
         let kernel = make(name, warps).map_err(|e| format!("{name}, {e}"))?;
         if let Some(wanted) = &case.refused {
             let errors = verify(&kernel).err().map(|errors| print_errors(&kernel, &errors)).unwrap_or_default();
-            return if errors.contains(wanted) { Ok(()) } else { Err(format!("not refused with `{wanted}`:\n{errors}")) };
+            return if errors.contains(wanted) {
+                Ok(())
+            } else {
+                Err(format!("not refused with `{wanted}`:\n{errors}"))
+            };
         }
         let text = print(&kernel);
         if case.interpreted && reference.as_ref().is_none_or(|(t, _)| *t != text) {
@@ -133,45 +136,24 @@ struct Checked<'c> {
     inputs: &'c mut Inputs,
 }
 
-/// The structures that a kernel is checked in. Most are the same for it, and that is seen after the passes.
-fn structures(kernel: &Kernel, target: &Target) -> Vec<Structure> {
-    let mut structures = vec![Structure::Auto];
-    let product = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
-    if !rtc_ir::walk(kernel).iter().any(product) {
-        let reduces = |op: &Op| matches!(kernel.kind(*op), OpKind::DescReduce { .. } | OpKind::AtomicRmw { .. });
-        let copies = target.has(Feature::Tma) && rtc_ir::walk(kernel).iter().any(reduces);
-        structures.extend(copies.then_some(Structure::Plain));
-        return structures;
-    }
-    structures.extend([Structure::Pipelined, Structure::Plain]);
-    if target.has(Feature::Wgmma) {
-        for blocks in 1..=3 {
-            let stores = ResultStores::ALL.map(Some);
-            structures.extend(
-                stores.map(|stores| Structure::Specialized(WarpSpecialization { blocks: Some(blocks), stores })),
-            );
-        }
-    }
-    structures
-}
-
 impl Checked<'_> {
     /// Checks the kernel for a target.
     fn target(&mut self, kernel: Kernel, target: &'static Target) -> Result<(), String> {
         let mut made = HashSet::new();
-        let mut structures = structures(&kernel, target);
+        let mut structures = plans::structures(&kernel, target);
         if let Some(sample) = self.case.sample {
             // The one that the compiler chooses, and two others.
             let others = structures.len() as u64 - 1;
             let chosen = |i: usize| i == 0 || (i as u64 + 2 * sample) % others.max(1) < 2;
             structures = structures.into_iter().enumerate().filter(|(i, _)| chosen(*i)).map(|(_, s)| s).collect();
         }
-        for structure in structures {
-            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true };
+        for structure in structures.iter().copied().filter(|_| plans::asked().is_none()) {
+            let plan = Plan::default();
+            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true, plan };
             self.passes(kernel.clone(), cx, &mut made)
                 .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
         }
-        Ok(())
+        plans::check(self.case, self.reference, &kernel, target, &structures, self.sources)
     }
 
     /// Checks the kernel after each pass, and its PTX if `made` has no such kernel yet.
@@ -204,7 +186,7 @@ impl Checked<'_> {
         };
         run_through(&mut kernel, &cx, &mut observer).map_err(|e| e.to_string())?;
         if let Some(name) = &case.removed {
-            plant(case, &mut kernel, name)?;
+            planted::without(case, &mut kernel, name)?;
         }
         let text = print(&kernel);
         dump(&format!("{}.{}.tir", kernel.name, target.name), &text);
@@ -256,19 +238,6 @@ impl Checked<'_> {
         self.inputs.form(kernel, target, program);
         Ok(())
     }
-}
-
-/// Plants the mistake that these operations are missing; the interpreter must find it.
-fn plant(case: &Case, kernel: &mut Kernel, name: &str) -> Result<(), String> {
-    let all = rtc_ir::walk(kernel).into_iter().filter(|op| kernel.kind(*op).spec().mnemonic == name);
-    let all: Vec<Op> = all.collect();
-    if all.is_empty() {
-        return Err(format!("the finished kernel has no `{name}`"));
-    }
-    all.into_iter().for_each(|op| kernel.erase(op));
-    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
-    let found = interpret(case, verified, Storage::Registers, None);
-    expected(case, &found, true).map_err(|e| format!("the interpreter, without `{name}`: {e}"))
 }
 
 /// The schedules of warps and copies: in the order of their numbers, and some at random if partitions or asynchronous
@@ -512,7 +481,7 @@ fn sorted(printed: &str) -> Vec<String> {
 }
 
 /// The expected results in the header.
-fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
+pub fn expected(case: &Case, run: &Run, exact: bool) -> Result<(), String> {
     let fault = case.emulator_fault.as_ref().filter(|_| !exact).or(case.fault.as_ref());
     let outcome = match (run, fault) {
         (Ok(outcome), None) => outcome,

@@ -4,6 +4,11 @@
 use std::collections::BTreeSet;
 
 use rtc_emulator::sanitize::Report;
+use rtc_ir::interp::Storage;
+use rtc_ir::{Kernel, Op, print_errors, verify};
+
+use crate::case::Case;
+use crate::judge::{expected, interpret};
 
 /// The prefix of report names.
 pub const MARK: &str = "# BUG ";
@@ -40,4 +45,17 @@ pub fn allowed(codes: &[String], reports: &[Report]) -> Result<(), String> {
         Some(report) => Err(format!("the sanitizer: {report}")),
         None => Ok(()),
     }
+}
+
+/// Plants the mistake that these operations are missing; the interpreter must find it.
+pub fn without(case: &Case, kernel: &mut Kernel, name: &str) -> Result<(), String> {
+    let all = rtc_ir::walk(kernel).into_iter().filter(|op| kernel.kind(*op).spec().mnemonic == name);
+    let all: Vec<Op> = all.collect();
+    if all.is_empty() {
+        return Err(format!("the finished kernel has no `{name}`"));
+    }
+    all.into_iter().for_each(|op| kernel.erase(op));
+    let verified = verify(kernel).map_err(|e| print_errors(kernel, &e))?;
+    let found = interpret(case, verified, Storage::Registers, None);
+    expected(case, &found, true).map_err(|e| format!("the interpreter, without `{name}`: {e}"))
 }

@@ -24,6 +24,7 @@
 
 mod pass;
 mod pipeline;
+mod plan;
 
 mod access;
 mod laid;
@@ -41,9 +42,11 @@ pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
+pub use plan::{NoPlan, Plan};
 pub use rewrite::{Rewriter, Rule};
 pub use rules::{RULES, apply_rule};
 pub use schedule::decisions::{Attempt, Decision, Grade, Suggestion, decisions, helps};
+pub use schedule::outline::outline;
 pub use schedule::partition::specialize_warps::PASS as SPECIALIZE_WARPS;
 pub use schedule::pipeline::expand_loop::PASS as EXPAND_LOOP;
 pub use schedule::tma::atomics_to_tma::{PASS as ATOMICS_TO_TMA, Reductions};

@@ -4,6 +4,8 @@ use rtc_abi::{Feature, Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
+use crate::plan::Plan;
+
 /// The context of a pass: all it gets in addition to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassContext {
@@ -15,6 +17,8 @@ pub struct PassContext {
     pub structure: Structure,
     /// Whether launches may begin while those before them end.
     pub overlap_launches: bool,
+    /// Decisions about the schedule that are given.
+    pub plan: Plan,
 }
 
 impl PassContext {

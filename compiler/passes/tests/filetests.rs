@@ -12,6 +12,7 @@
 //! // pass: coalesce          the pass, or `all`; `// rule: full-mask` or `// analysis: accesses` instead
 //! // target: sm_80           the target; sm_90a without this line
 //! // structure: pipelined    the launch option; auto without this line
+//! // plan: slots=4 ahead=2    decisions of the schedule; those of the passes without this line
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ fn header(text: &str) -> Header {
         max_instructions: 50_000,
         structure: rtc_abi::Structure::Auto,
         overlap_launches: true,
+        plan: Default::default(),
     };
     for line in text.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
@@ -44,6 +46,7 @@ fn header(text: &str) -> Header {
             "pass" | "analysis" | "rule" => (pass, is_rule) = (Some(value.trim().to_owned()), key == "rule"),
             "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
             "structure" => cx.structure = value.trim().parse().expect("a structure"),
+            "plan" => cx.plan = value.trim().parse().expect("a plan"),
             _ => break,
         }
     }

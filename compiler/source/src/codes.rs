@@ -108,6 +108,7 @@ codes! {
     COMPILE = "compile";
     RECORD = "record";
     REFERENCE = "reference";
+    NO_VERDICT = "no-verdict";
     OUT_OF_BOUNDS = "out-of-bounds";
     ROW_OVERRUN = "row-overrun";
     MISALIGNED = "misaligned";

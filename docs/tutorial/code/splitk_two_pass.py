@@ -34,6 +34,7 @@ def sum_kernel(parts_ptr, c_ptr, n, PARTS: tl.constexpr, BLOCK: tl.constexpr):
 
 
 def splitk(a, b, parts=4):
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     (M, K), N = a.shape, b.shape[1]
     sums = np.empty((parts, M, N), np.float32)
     c = np.empty((M, N), np.float32)

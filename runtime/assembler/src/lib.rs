@@ -172,6 +172,24 @@ impl Assembler {
         self.call(ptx, kernel, arch, &[]).map(|(cubin, _)| cubin)
     }
 
+    /// The machine code of a kernel as text, with the lines of the source: assembled with line information, and shown by
+    /// NVIDIA's `nvdisasm`, which lies beside the assembler or on `$PATH`. Nothing where it is missing.
+    ///
+    /// ```
+    /// let assembler = rtc_assembler::Assembler::new("/nowhere/ptxas");
+    /// assert_eq!(assembler.disassembled(".version 8.0", "k", "sm_80"), None);
+    /// ```
+    pub fn disassembled(&self, ptx: &str, kernel: &str, arch: &str) -> Option<String> {
+        let (cubin, _) = self.call(ptx, kernel, arch, &["-lineinfo"]).ok()?;
+        let mut file = tempfile::Builder::new().prefix("rtc-").suffix(".cubin").tempfile().ok()?;
+        std::io::Write::write_all(&mut file, &cubin).ok()?;
+        let beside = self.path.with_file_name("nvdisasm");
+        [beside, "nvdisasm".into()].iter().find_map(|path| {
+            let output = Command::new(path).args(["-g", "-c"]).arg(file.path()).output().ok()?;
+            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        })
+    }
+
     /// The content of the cubin, and what the assembler says of it if it is given these options.
     fn call(&self, ptx: &str, kernel: &str, arch: &str, options: &[&str]) -> Result<(Vec<u8>, String), Error> {
         let shown = self.path.display();

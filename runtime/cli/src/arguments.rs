@@ -1,6 +1,8 @@
 //! The arguments of the commands, and the help that explains them.
 
+use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
+use crate::mcp::McpArguments;
 use crate::problem::Problem;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_build::Assembler;
@@ -86,8 +88,12 @@ pub(crate) enum Command {
     Fix(FixArguments),
     /// Explain the code of an error or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Show a kernel as one HTML page: source, tile IR after each pass, PTX, layouts, counters, timeline
+    Explore(Box<ExploreArguments>),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
+    /// Serve tools for agents that write kernels: the Model Context Protocol on standard input and output
+    Mcp(McpArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
     Embed,
@@ -193,6 +199,7 @@ pub(crate) struct BuildArguments {
     tile-opt       ... after the cleanups\n  \
     laid           ... with layouts: which thread holds which element\n  \
     scheduled      ... with shared memory and barriers\n  \
+    plan           an outline of that: loops, copies, dots and waits\n  \
     mlir           thread-level MLIR\n  \
     llvm-dialect   MLIR in the LLVM dialect\n  \
     llvm           LLVM IR, optimized\n  \

@@ -3,6 +3,7 @@
 use crate::report::Reporter;
 use rtc_build::Assembler;
 use rtc_compiler::{Artifact, Decisions, Failure};
+use rtc_explore::Resources as Page;
 use rtc_source::{Code, SourceMap};
 use rtc_tune::Machine;
 use rtc_tune::model::{Resources, occupancy};
@@ -31,24 +32,41 @@ pub(crate) fn tell(
     }
 }
 
-/// The resources and the occupancy of a kernel; `estimate` is the number of registers per thread if there is no assembler.
+/// The resources and the occupancy of a kernel in words.
 fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
+    let (resources, version) = resources(artifact, arch, estimate);
+    let registers = resources.registers;
+    let said = match (version, resources.spilled) {
+        (Some(version), spilled) => {
+            let version = version.map_or(String::new(), |(major, minor)| format!(" {major}.{minor}"));
+            let spilled = match spilled {
+                None | Some(0) => "none spilled".to_owned(),
+                Some(bytes) => format!("{bytes} bytes spilled"),
+            };
+            format!("{registers} registers per thread (ptxas{version}, {spilled})")
+        }
+        (None, _) => format!("about {registers} registers per thread (an estimate: no `ptxas` found)"),
+    };
+    let blocks = resources.blocks_per_sm;
+    format!(
+        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory per block; {blocks} block{} per SM, limited by {}",
+        artifact.metadata.symbol,
+        resources.threads,
+        resources.shared_bytes,
+        if blocks == 1 { "" } else { "s" },
+        resources.limited_by.join(" and ")
+    )
+}
+
+/// The resources and the occupancy of a kernel, and the version of the assembler that was asked, if one was found;
+/// `estimate` is the number of registers per thread otherwise.
+pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page, Option<Option<(u32, u32)>>) {
     let metadata = &artifact.metadata;
     let usage = Assembler::find().and_then(|assembler| {
         let usage = assembler.usage(&artifact.ptx, &metadata.symbol, arch).ok()?;
         Some((usage, assembler.version()))
     });
-    let (registers, said) = match usage {
-        Some((usage, version)) => {
-            let version = version.map_or(String::new(), |(major, minor)| format!(" {major}.{minor}"));
-            let spilled = match usage.spilled {
-                0 => "none spilled".to_owned(),
-                bytes => format!("{bytes} bytes spilled"),
-            };
-            (usage.registers, format!("{} registers per thread (ptxas{version}, {spilled})", usage.registers))
-        }
-        None => (estimate, format!("about {estimate} registers per thread (an estimate: no `ptxas` found)")),
-    };
+    let registers = usage.map_or(estimate, |(usage, _)| usage.registers);
     let resources =
         Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
     let machine = Machine::of_arch(arch);
@@ -62,12 +80,14 @@ fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
             .filter_map(|(what, limits)| limits.then_some(what))
             .collect(),
     };
-    format!(
-        "`{}` for {arch}: {said}; {} threads and {} bytes of shared memory per block; {blocks} block{} per SM, limited by {}",
-        metadata.symbol,
-        resources.threads,
-        resources.shared,
-        if blocks == 1 { "" } else { "s" },
-        limits.join(" and ")
-    )
+    let page = Page {
+        registers,
+        registers_are_estimated: usage.is_none(),
+        spilled: usage.map(|(usage, _)| usage.spilled),
+        threads: resources.threads,
+        shared_bytes: resources.shared,
+        blocks_per_sm: blocks,
+        limited_by: limits.into_iter().map(str::to_owned).collect(),
+    };
+    (page, usage.map(|(_, version)| version))
 }

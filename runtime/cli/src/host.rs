@@ -3,6 +3,7 @@
 use crate::host_arguments::HostArguments;
 use crate::problem::Problem;
 use rtc_source::Code;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -14,6 +15,19 @@ static OWN: OnceLock<PathBuf> = OnceLock::new();
 pub(crate) fn set_own(python: PathBuf) {
     // A process has one Python.
     let _ = OWN.set(python);
+}
+
+/// The words that start `rtc` once more, as it was started: by a Python, of which another may be named, or as an executable.
+pub(crate) fn own_command(python: Option<&Path>) -> std::io::Result<Vec<OsString>> {
+    Ok(match OWN.get() {
+        Some(own) => vec![python.unwrap_or(own).into(), "-m".into(), "rtc".into()],
+        None => vec![std::env::current_exe()?.into()],
+    })
+}
+
+/// Whether Python runs this command.
+pub(crate) fn is_in_python() -> bool {
+    OWN.get().is_some()
 }
 
 /// Runs a command of the package; its exit status is that of the process.

@@ -183,7 +183,7 @@ fn specs(arguments: &KernelArguments, program: &Program) -> Result<Vec<Spec>, Pr
     Ok(specs)
 }
 
-fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Result<(), Problem> {
+pub(crate) fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Result<(), Problem> {
     let mut set = |name: &str, value: &serde_json::Value| {
         set_option(&mut spec.options, name, &Field::root(value))
             .map_err(|error| Problem::Usage(format!("option `{name}`: {error}")))

@@ -1,7 +1,8 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
-//! `explain.rs`, `fix.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for commands that Python runs,
+//! `explain.rs`, `explore.rs`, `fix.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for commands that
+//! Python runs,
 //! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
 //! stderr.
 //!
@@ -19,10 +20,13 @@ mod doctor;
 mod embed;
 mod emit;
 mod explain;
+mod explore;
+mod explore_arguments;
 mod fix;
 mod host;
 mod host_arguments;
 mod input;
+mod mcp;
 mod output;
 mod problem;
 mod ptx;
@@ -124,7 +128,9 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Precision(arguments) => host::run("precision", arguments),
         Command::Fix(arguments) => fix::fix(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments),
+        Command::Explore(arguments) => explore::explore(arguments, reporter),
         Command::Doctor(arguments) => doctor::doctor(arguments, reporter),
+        Command::Mcp(arguments) => mcp::mcp(arguments),
         Command::Embed => embed::embed(),
     }
 }

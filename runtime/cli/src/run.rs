@@ -160,7 +160,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
 }
 
 /// The compiled kernel: one of a source, or one of tile IR.
-enum Input {
+pub(crate) enum Input {
     Source(Box<(Program, Specialization)>),
     TileIr(Box<TileKernel>),
 }
@@ -188,28 +188,28 @@ impl Input {
         }
     }
 
-    fn kernel(&self) -> &str {
+    pub(crate) fn kernel(&self) -> &str {
         match self {
             Input::Source(source) => &source.1.kernel,
             Input::TileIr(kernel) => kernel.name(),
         }
     }
 
-    fn sources(&self) -> &SourceMap {
+    pub(crate) fn sources(&self) -> &SourceMap {
         match self {
             Input::Source(source) => source.0.sources(),
             Input::TileIr(kernel) => kernel.sources(),
         }
     }
 
-    fn decisions(&self, spec: &Spec, arch: &str) -> Result<Decisions, Failure> {
+    pub(crate) fn decisions(&self, spec: &Spec, arch: &str) -> Result<Decisions, Failure> {
         match self {
             Input::Source(source) => rtc_compiler::decisions(&source.0, &source.1, arch),
             Input::TileIr(kernel) => kernel.decisions(&spec.options, arch),
         }
     }
 
-    fn compile(
+    pub(crate) fn compile(
         &self,
         store: &Store,
         device: &Device,
@@ -242,7 +242,7 @@ impl Input {
 
 /// The spec with what it leaves out: of an autotuned kernel the configuration that was found to be the fastest, or else the
 /// first by the cost model, and values of heuristics. With it the configuration in words.
-fn settle(
+pub(crate) fn settle(
     program: &Program,
     spec: Spec,
     launch: &LaunchFile,

@@ -12,6 +12,7 @@ fn help_teaches() {
         &["--help"][..],
         &["build", "--help"],
         &["emit", "--help"],
+        &["explore", "--help"],
         &["run", "--help"],
         &["tune", "--help"],
         &["verify", "--help"],
@@ -21,6 +22,7 @@ fn help_teaches() {
         &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
+        &["mcp", "--help"],
     ] {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));

@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::finding::Finding;
 use crate::sanitize::{Checks, Report};
+use crate::timeline::Trace;
 use std::sync::atomic::AtomicBool;
 
 /// In which order warps run, and when asynchronous copies arrive.
@@ -45,6 +46,8 @@ pub struct LaunchConfig<'a> {
     pub sanitize: Checks,
     /// Whether instructions and memory traffic are counted.
     pub counts: bool,
+    /// Whether the events of the first cluster are recorded, for a timeline.
+    pub records: bool,
     /// The number of host threads for blocks, where that changes nothing. The result and the reports of a launch do not
     /// depend on it.
     pub threads: usize,
@@ -66,6 +69,7 @@ impl<'a> LaunchConfig<'a> {
             schedule: Schedule::InOrder,
             sanitize: Checks::NONE,
             counts: false,
+            records: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -86,4 +90,6 @@ pub struct LaunchReport {
     pub reports: Vec<Report>,
     /// The counts, if counting is enabled.
     pub counters: Option<Counters>,
+    /// The events of the first cluster, if recording is enabled.
+    pub trace: Option<Trace>,
 }

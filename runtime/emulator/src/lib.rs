@@ -50,6 +50,7 @@ mod numeric;
 mod program;
 pub mod sanitize;
 pub mod tensor_map;
+pub mod timeline;
 
 pub use fault::{Access, AccessError, Fault, FaultKind, Near, Site, SourceLocation, Space};
 pub use finding::{Finding, FindingKind};

@@ -2,7 +2,7 @@
 
 use crate::code::{Code, FunctionCode};
 use crate::decode::decode;
-use crate::exec::{Actor, Counting, Launch, Raw, RawFinding, Sanitizer, State, Stop, run_grid};
+use crate::exec::{Actor, Counting, Launch, Raw, RawFinding, Recorder, Sanitizer, State, Stop, run_grid};
 use crate::finding::{Finding, FindingKind};
 use crate::sanitize::{Check, Place, Related, Report};
 use crate::{Fault, FaultKind, LaunchConfig, LaunchReport, Memory};
@@ -96,9 +96,11 @@ impl Program {
             findings: Vec::new(),
             sanitizer: Sanitizer::new(&launch),
             counting: config.counts.then(|| Box::new(Counting::new(&self.code))),
+            recorder: config.records.then(|| Box::new(Recorder::new(&self.code))),
         };
         let result = run_grid(&launch, &mut state, config.schedule, config.threads);
-        let State { printed, warp_instructions, thread_instructions, findings, sanitizer, counting, .. } = state;
+        let State { printed, warp_instructions, thread_instructions, findings, sanitizer, counting, recorder, .. } =
+            state;
         let reports: Vec<Report> =
             sanitizer.iter().flat_map(|s| &s.found).map(|raw| self.report(config, raw)).collect();
         let findings: Vec<Finding> = findings.iter().map(|raw| self.finding(config, raw)).collect();
@@ -111,7 +113,11 @@ impl Program {
         match result {
             Ok(()) => {
                 let counters = counting.map(|counting| counting.finish(&self.code));
-                Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings, reports, counters })
+                let threads: u32 = config.block.iter().product();
+                let blocks: u32 = config.cluster.iter().product();
+                let each = threads.div_ceil(32);
+                let trace = recorder.map(|recorder| recorder.finish(&self.code, (each * blocks) as usize, each));
+                Ok(LaunchReport { printed, warp_instructions, thread_instructions, findings, reports, counters, trace })
             }
             Err((stop, block)) => Err(Fault { findings, reports, ..self.fault(config, stop, block) }),
         }

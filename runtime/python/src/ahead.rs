@@ -6,6 +6,7 @@ use crate::compiled::{Ready, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::Copies;
 use crate::interrupted::interruptible;
+use crate::journal;
 use crate::place::{self, Memory};
 use crate::value::{Reading, Value, with_args};
 use crate::writes;
@@ -110,6 +111,7 @@ pub(crate) fn launch(
     with_args(device, &values, copies.as_ref(), |args| {
         let stream = place::stream_of(py, device, stream)?;
         place::wait_for(py, device, &stream, &reading.after)?;
+        let watched = journal::begin(py, device, &stream, &reading.ranges, copies.is_some())?;
         let launched = match &copies {
             // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
             None => Ok(unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
@@ -121,6 +123,10 @@ pub(crate) fn launch(
             None => place::keep_until_done(py, &stream, owners),
         };
         launched?.map_err(|error| runtime_error(py, &error))?;
-        ended
+        ended?;
+        match watched {
+            Some(watched) => watched.end(py, &stream, ready, grid, copies.is_some(), name_of),
+            None => Ok(()),
+        }
     })
 }

@@ -106,25 +106,33 @@ pub(crate) fn torch(object: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     if object.getattr(intern!(py, "is_cuda"))?.is_truthy()? {
         let found = Foreign::new(address, dtype, Some(Memory::Gpu));
         crate::tensor::learn(object, &found);
-        return Ok(found);
+        // A launch needs the address alone; the journal has the memory, too.
+        return if crate::journal::is_active() { with_memory(object, found) } else { Ok(found) };
     }
     let device = object.getattr(intern!(py, "device"))?.getattr(intern!(py, "type"))?.extract::<String>()?;
     if device != "cpu" {
         return Ok(Foreign { is_meta: device == "meta", ..Foreign::new(address, dtype, None) });
     }
-    // Page-locked memory is the GPU's, too.
+    with_memory(object, Foreign::new(address, dtype, Some(Memory::Host)))
+}
+
+/// A tensor of PyTorch with the memory that it is a part of, and its elements there.
+fn with_memory(object: &Bound<'_, PyAny>, found: Foreign) -> PyResult<Foreign> {
+    let py = object.py();
     let storage = object.call_method0(intern!(py, "untyped_storage"))?;
     let start = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
     let bytes = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
-    let pinned = crate::place::has_gpu() && object.call_method0(intern!(py, "is_pinned"))?.is_truthy()?;
+    // Page-locked memory is the GPU's, too.
+    let is_pinned = || object.call_method0(intern!(py, "is_pinned"))?.is_truthy();
+    let pinned = found.memory == Some(Memory::Gpu) || crate::place::has_gpu() && is_pinned()?;
     let range = Some(HostRange { start, bytes, pinned });
     let sizes = object.getattr(intern!(py, "shape"))?.extract();
     let strides = object.call_method0(intern!(py, "stride")).and_then(|strides| strides.extract());
     let view = match (sizes, strides) {
-        (Ok(sizes), Ok(strides)) => Some(View { sizes, strides, element: dtype.bytes().into() }),
+        (Ok(sizes), Ok(strides)) => Some(View { sizes, strides, element: found.dtype.bytes().into() }),
         _ => None,
     };
-    Ok(Foreign { range, view, ..Foreign::new(address, dtype, Some(Memory::Host)) })
+    Ok(Foreign { range, view, ..found })
 }
 
 /// Anything else with `data_ptr()`: a tensor seen as of another type tells where it lies by its `base`.

@@ -188,7 +188,7 @@ fn pointer(range: &HostRange) -> *mut u8 {
 }
 
 /// A copy of the memory. No reference to it is made, as other threads may write to it meanwhile.
-fn read(range: &HostRange) -> Vec<u8> {
+pub(crate) fn read(range: &HostRange) -> Vec<u8> {
     let bytes = range.bytes as usize;
     let mut out = Vec::with_capacity(bytes);
     // SAFETY: the array of the launch is kept by its arguments and holds so many bytes, any of which is a valid `u8`; the

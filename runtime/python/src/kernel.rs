@@ -9,6 +9,7 @@ use crate::filled::Fillings;
 use crate::grid::{self, Meta};
 use crate::host::Copies;
 use crate::interrupted::interruptible;
+use crate::journal;
 use crate::place::{self, Memory};
 use crate::recent::{self, Fixed, Keyword, Recent, Recents};
 use crate::several;
@@ -210,6 +211,7 @@ pub(crate) fn launch<'py>(
         writes::check(&ready, &reading.read_only, |param| core.params[param].name.to_string())?;
         let stream = current.stream(py)?;
         place::wait_for(py, device, &stream, &reading.after)?;
+        let watched = journal::begin(py, device, &stream, &reading.ranges, copies.is_some())?;
         let told = |hook: &str| {
             let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
             let given = PyTuple::new(py, given)?;
@@ -231,6 +233,10 @@ pub(crate) fn launch<'py>(
         };
         launched?.map_err(|error| runtime_error(py, &error))?;
         ended?;
+        if let Some(watched) = watched {
+            let of = compiled::Ready { ready: ready.clone(), program: variant.program.clone() };
+            watched.end(py, &stream, &of, grid, copies.is_some(), |param| core.params[param].name.to_string())?;
+        }
         if hooked {
             told("_exit")?;
         }

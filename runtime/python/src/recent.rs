@@ -9,6 +9,7 @@ use crate::bind;
 use crate::error::runtime_error;
 use crate::filled::Fillings;
 use crate::grid::{self, Meta};
+use crate::journal;
 use crate::kernel::{Core, Kernel};
 use crate::place;
 use crate::tensor::Torch;
@@ -134,7 +135,11 @@ impl Recent {
         grid: &Bound<'py, PyAny>,
         given: &Given<'_>,
     ) -> Option<PyResult<Py<PyAny>>> {
-        if ordinal != self.ordinal || given.positional.len() != self.given || place::is_cpu_chosen() {
+        if ordinal != self.ordinal
+            || given.positional.len() != self.given
+            || place::is_cpu_chosen()
+            || journal::is_active()
+        {
             return None;
         }
         if let Some(launched) = self.filled_again(slf, torch, grid, given) {

@@ -229,3 +229,21 @@ fn installed() {
     assert!(made.status.success(), "{text}");
     assert_ran(case(Path::new(out.trim()), "installed").env_remove("PYTHONPATH"));
 }
+
+/// Results that launches wrote.
+#[test]
+fn written() {
+    run("written");
+}
+
+/// Kernels that are wrong and look right.
+#[test]
+fn cheating() {
+    run("cheating");
+}
+
+/// `rtc mcp`.
+#[test]
+fn agents() {
+    run("agents");
+}

@@ -262,6 +262,12 @@ pub(crate) trait Code: Any + Debug + Send + Sync {
     fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
         None
     }
+
+    /// The events of the last launch.
+    #[cfg(feature = "emulator")]
+    fn take_trace(&self) -> Option<rtc_emulator::timeline::Trace> {
+        None
+    }
 }
 
 /// Code that is to be loaded.

@@ -136,6 +136,10 @@ impl Observer for Recorder<'_> {
         self.observer.long(instructions);
     }
 
+    fn wants_locations(&self) -> bool {
+        self.observer.wants_locations()
+    }
+
     fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
         self.observer.after_pass(pass, text);
     }

@@ -29,12 +29,22 @@ pub enum Need {
     Mount,
     /// A GPU with its driver.
     Gpu,
+    /// Chromium or Chrome.
+    Browser,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 7] =
-        [Need::Python, Need::Ptxas, Need::Libdevice, Need::Redis, Need::HttpStores, Need::Mount, Need::Gpu];
+    pub const ALL: [Need; 8] = [
+        Need::Python,
+        Need::Ptxas,
+        Need::Libdevice,
+        Need::Redis,
+        Need::HttpStores,
+        Need::Mount,
+        Need::Gpu,
+        Need::Browser,
+    ];
 
     /// The name in `RTC_REQUIRE`.
     pub fn name(self) -> &'static str {
@@ -46,6 +56,7 @@ impl Need {
             Need::HttpStores => "http-stores",
             Need::Mount => "mount",
             Need::Gpu => "gpu",
+            Need::Browser => "browser",
         }
     }
 
@@ -61,6 +72,7 @@ impl Need {
             Need::HttpStores => "pip install wsgidav cheroot 'moto[server,s3]'",
             Need::Mount => "only root may mount a file system",
             Need::Gpu => "the test needs an NVIDIA GPU",
+            Need::Browser => "Debian's package is chromium",
         }
     }
 }
@@ -116,7 +128,7 @@ mod tests {
         let (_, list) = script.split_once("RTC_REQUIRE=").expect("the script sets the variable");
         let list = list.lines().next().unwrap_or_default();
         for need in Need::ALL {
-            let optional = matches!(need, Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
+            let optional = matches!(need, Need::Browser | Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
             assert_eq!(is_listed(list, need), !optional, "{need}");
         }
     }

@@ -47,12 +47,7 @@ impl Data {
         match self {
             Data::Scalar(bits) => *bits,
             Data::Many(slots) | Data::Sums(_, slots) => slots[index],
-            Data::Buffer(_)
-            | Data::Barriers(_)
-            | Data::Desc(_)
-            | Data::View(_)
-            | Data::Group(_)
-            | Data::Nothing => 0,
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Group(_) | Data::Nothing => 0,
         }
     }
 }
@@ -124,12 +119,7 @@ impl Machine<'_> {
             Data::Many(slots) => slots,
             Data::Scalar(bits) => return Ok(Rc::new(vec![bits])),
             Data::Sums(..) => return Err(self.stop(FaultKind::Shared(SharedError::SumUnderWay))),
-            Data::Buffer(_)
-            | Data::Barriers(_)
-            | Data::Desc(_)
-            | Data::View(_)
-            | Data::Group(_)
-            | Data::Nothing => {
+            Data::Buffer(_) | Data::Barriers(_) | Data::Desc(_) | Data::View(_) | Data::Group(_) | Data::Nothing => {
                 return Ok(Rc::new(Vec::new()));
             }
         };

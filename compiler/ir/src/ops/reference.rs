@@ -20,7 +20,11 @@ const TRAITS: &[(Traits, &str, &str)] = &[
     (Traits::FORWARDS, "forwards", "its result consists of elements of its operand, which are not changed"),
     (Traits::NESTED, "nested", "holds blocks of its own"),
     (Traits::TILE_PHASE, "tile phase", "stands in phase `Tile` only; a pass lowers it"),
-    (Traits::BEFORE_WAITS, "before waits", "names what it waits for; `insert-waits` replaces it, so it is not in phase `Scheduled`"),
+    (
+        Traits::BEFORE_WAITS,
+        "before waits",
+        "names what it waits for; `insert-waits` replaces it, so it is not in phase `Scheduled`",
+    ),
     (Traits::MORE_BLOCKS, "more blocks", "takes any number of nested blocks after those that it must have"),
 ];
 

@@ -217,9 +217,7 @@ impl<'k> Printer<'k> {
                 shared.layout = printed.map(|i| SharedLayoutId::from_u32(i as u32));
                 Type::Shared(shared).to_string()
             }
-            Type::Scalar(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => {
-                ty.to_string()
-            },
+            Type::Scalar(_) | Type::Barrier { .. } | Type::Desc(_) | Type::BlockPtr(_) | Type::Token => ty.to_string(),
         }
     }
 

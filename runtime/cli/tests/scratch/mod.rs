@@ -84,3 +84,35 @@ pub fn tensors(n: usize) -> Vec<u8> {
 pub const LAUNCH: &str = r#"{"spec": {"args": [{"name": "x_ptr", "type": "*fp32", "divisible_by": 16},
  {"name": "y_ptr", "type": "*fp32", "divisible_by": 16}, {"name": "n", "type": "i32"}, {"name": "BLOCK", "constexpr": 128}]},
  "grid": [3, 1, 1], "args": {"x_ptr": {"tensor": "x"}, "y_ptr": {"tensor": "y"}, "n": 300}, "tensors": "in.safetensors"}"#;
+
+/// The matrix multiplication of the tutorial with a launch; gives its path, and the lines of its loads.
+pub fn tutorial(scratch: &Scratch) -> (String, [u64; 2]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tutorial/code");
+    let source = folder.join("matmul.py");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let line = |start: &str| text.lines().position(|line| line.trim().starts_with(start)).unwrap() as u64 + 1;
+    let size = 256;
+    let mut launch: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("matmul.json")).unwrap()).unwrap();
+    launch["args"]
+        .as_object_mut()
+        .unwrap()
+        .values_mut()
+        .filter(|value| value.is_number())
+        .for_each(|value| *value = size.into());
+    for (name, value) in [("BLOCK_M", 64), ("BLOCK_N", 64), ("BLOCK_K", 32)] {
+        launch["spec"]["args"].as_array_mut().unwrap().push(serde_json::json!({"name": name, "constexpr": value}));
+    }
+    let bytes = 2 * size * size;
+    let header = ["a", "b", "c"].iter().enumerate().map(|(at, name)| {
+        format!(
+            "\"{name}\":{{\"dtype\":\"F16\",\"shape\":[{size},{size}],\"data_offsets\":[{},{}]}}",
+            at * bytes,
+            (at + 1) * bytes
+        )
+    });
+    let header = format!("{{{}}}", header.collect::<Vec<_>>().join(","));
+    scratch.write("matmul.json", launch.to_string());
+    scratch.write("matmul.safetensors", safetensors(&header, &vec![0; 3 * bytes]));
+    (source.display().to_string(), [line("a = tl.load"), line("b = tl.load")])
+}

@@ -33,6 +33,8 @@ mod show;
 
 use std::collections::BTreeMap;
 
+use crate::SourceLocation;
+
 /// Bytes that memory moves at once.
 pub const SECTOR: u64 = 32;
 
@@ -117,6 +119,25 @@ pub struct SharedTraffic {
     pub bytes: u64,
 }
 
+/// The counts of one instruction of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstructionCount {
+    /// Its line in the PTX, from 1.
+    pub ptx_line: u32,
+    /// Its place in the source, by `.loc`.
+    pub location: Option<SourceLocation>,
+    /// Its class.
+    pub class: Class,
+    /// How often it was executed.
+    pub executed: Count,
+    /// Its accesses of global memory, asynchronous copies included.
+    pub global: Traffic,
+    /// Its accesses of shared memory.
+    pub shared: SharedTraffic,
+    /// How often it split the lanes of a warp, if it is a jump.
+    pub divergent: u64,
+}
+
 /// The counts of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -146,6 +167,8 @@ pub struct Counters {
     pub matrix_flops: u64,
     /// Operations on floats by threads; a FMA is two.
     pub thread_flops: u64,
+    /// The executed instructions one by one, in the order of the program.
+    pub by_instruction: Vec<InstructionCount>,
 }
 
 /// The peaks of a device.

@@ -29,6 +29,9 @@ impl Step<'_, '_> {
                 let access = if copy.reduce.is_some() { Access::Atomic } else { Access::Write };
                 self.inspect_copy(lane, to[i], bytes.into(), access);
                 self.count_copy(&[(to[i], bytes.into())], access);
+                if self.state.recorder.is_some() {
+                    self.record_copy_out(bytes);
+                }
                 let to = Destination::Global(to[i]);
                 self.start_outgoing(lane, (at as u32, bytes), to, copy.reduce, 16).map_err(fail)?;
                 continue;
@@ -49,6 +52,9 @@ impl Step<'_, '_> {
                 self.count_copy(&[(from[i], bytes.into())], Access::Read);
                 Source::Global(from[i])
             };
+            if self.state.recorder.is_some() {
+                self.record_copy(&targets);
+            }
             self.start_incoming(lane, source, targets, 16).map_err(fail)?;
         }
         Ok(())

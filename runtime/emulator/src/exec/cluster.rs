@@ -75,7 +75,7 @@ impl Cluster {
                     Status::Waiting => finished = false,
                     Status::Running => (running, finished) = (true, false),
                 }
-                running |= self.release(launch);
+                running |= self.release(launch, state);
             }
             if finished {
                 return self.check_end().map(|()| true);
@@ -137,7 +137,7 @@ impl Cluster {
     }
 
     /// Resumes the threads of complete barriers; true if there were any.
-    fn release(&mut self, launch: &Launch<'_>) -> bool {
+    fn release(&mut self, launch: &Launch<'_>, state: &mut State<'_>) -> bool {
         let rank = self.shared.rank;
         let mut released = self.release_cluster();
         let (first, last) = (rank * self.each, (rank + 1) * self.each);
@@ -151,6 +151,9 @@ impl Cluster {
             let barrier: BarrierState = std::mem::take(barrier);
             released = true;
             self.shared.events += 1;
+            if let Some(recorder) = &mut state.recorder {
+                recorder.released(self.shared.id, rank, id as u32);
+            }
             for (i, warp) in self.warps[first..last].iter_mut().enumerate() {
                 let waited = warp.release(Wait::Barrier(id as u32), |pc, registers, mask| {
                     let Kind::Barrier(op) = &launch.code.ops[pc as usize].kind else { return };

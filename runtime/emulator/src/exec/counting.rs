@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::step::Step;
 use crate::code::{Code, Kind, Window};
-use crate::counters::{Class, Count, Counters, SECTOR, SharedTraffic, Traffic};
+use crate::counters::{Class, Count, Counters, InstructionCount, SECTOR, SharedTraffic, Traffic};
 use crate::exec::access::resolve;
 use crate::fault::Access;
 
@@ -15,6 +15,8 @@ const BANKS: u64 = 32;
 pub struct Counting {
     /// How often each operation was executed.
     executed: Vec<Count>,
+    /// Accesses of global and of shared memory by each operation that has any, and jumps of it that split lanes.
+    accesses: BTreeMap<u32, (Traffic, SharedTraffic, u64)>,
     /// Bits for sectors of global memory that were read and written.
     read: HashSet<u64>,
     written: HashSet<u64>,
@@ -26,6 +28,7 @@ impl Counting {
     pub fn new(code: &Code) -> Counting {
         Counting {
             executed: vec![Count::default(); code.ops.len()],
+            accesses: BTreeMap::new(),
             read: HashSet::new(),
             written: HashSet::new(),
             counters: Counters::default(),
@@ -41,9 +44,15 @@ impl Counting {
 
     /// All counters.
     pub fn finish(self, code: &Code) -> Counters {
-        let Counting { executed, read, written, mut counters } = self;
+        let Counting { executed, accesses, read, written, mut counters } = self;
         let mut instructions: BTreeMap<Class, Count> = BTreeMap::new();
-        for ((op, origin), count) in code.ops.iter().zip(&code.origins).zip(&executed).filter(|(_, c)| c.warps > 0) {
+        // Of the operations of an instruction, which lie side by side.
+        let (mut global, mut shared, mut divergent) = Default::default();
+        let all = code.ops.iter().zip(&code.origins).zip(&executed).zip(0..);
+        for (((op, origin), count), pc) in all.filter(|((_, count), _)| count.warps > 0) {
+            if let Some(found) = accesses.get(&pc) {
+                (global, shared, divergent) = *found;
+            }
             if matches!(op.kind, Kind::Branch(_)) && op.guard != crate::code::NONE {
                 counters.branches += count.warps;
             }
@@ -58,6 +67,15 @@ impl Counting {
             let sum = instructions.entry(class).or_default();
             sum.warps += count.warps;
             sum.threads += count.threads;
+            counters.by_instruction.push(InstructionCount {
+                ptx_line: origin.line,
+                location: code.location(origin.location),
+                class,
+                executed: *count,
+                global: std::mem::take(&mut global),
+                shared: std::mem::take(&mut shared),
+                divergent: std::mem::take(&mut divergent),
+            });
         }
         counters.instructions = instructions;
         counters.distinct_read = read.len() as u64 * SECTOR;
@@ -65,7 +83,7 @@ impl Counting {
         counters
     }
 
-    fn global(&mut self, ranges: impl Iterator<Item = (u64, u64)> + Clone, access: Access, copy: bool) {
+    fn global(&mut self, pc: u32, ranges: impl Iterator<Item = (u64, u64)>, access: Access, copy: bool) {
         let mut sectors: Vec<u64> = Vec::new();
         let mut bytes = 0;
         for (address, length) in ranges.filter(|(_, length)| *length > 0) {
@@ -84,9 +102,12 @@ impl Counting {
             (Access::Read, true) => &mut self.counters.copies_in,
             (_, true) => &mut self.counters.copies_out,
         };
-        traffic.requests += 1;
-        traffic.sectors += sectors.len() as u64;
-        traffic.bytes += bytes;
+        let own = &mut self.accesses.entry(pc).or_default().0;
+        for traffic in [traffic, own] {
+            traffic.requests += 1;
+            traffic.sectors += sectors.len() as u64;
+            traffic.bytes += bytes;
+        }
         if access != Access::Write {
             self.read.extend(&sectors);
         }
@@ -96,9 +117,7 @@ impl Counting {
     }
 
     /// Lanes access shared memory; wide accesses are split into groups of as many lanes as fill the banks once.
-    fn shared(&mut self, mut addresses: Vec<u64>, bytes: u64) {
-        let SharedTraffic { requests, turns, conflicts, bytes: moved } = &mut self.counters.shared;
-        *requests += 1;
+    fn shared(&mut self, pc: u32, mut addresses: Vec<u64>, bytes: u64) {
         let lanes = (4 * BANKS / bytes.max(4)).max(1) as usize;
         let mut taken = 0;
         for group in addresses.chunks(lanes) {
@@ -113,9 +132,13 @@ impl Counting {
         addresses.sort_unstable();
         addresses.dedup();
         let distinct = addresses.len() as u64 * bytes;
-        *turns += taken;
-        *conflicts += taken.saturating_sub(distinct.div_ceil(4 * BANKS).max(1));
-        *moved += distinct;
+        let own = &mut self.accesses.entry(pc).or_default().1;
+        for traffic in [&mut self.counters.shared, own] {
+            traffic.requests += 1;
+            traffic.turns += taken;
+            traffic.conflicts += taken.saturating_sub(distinct.div_ceil(4 * BANKS).max(1));
+            traffic.bytes += distinct;
+        }
     }
 }
 
@@ -124,6 +147,7 @@ impl Step<'_, '_> {
     #[cold]
     #[inline(never)]
     pub(super) fn count_access(&mut self, (window, addresses): (Window, &[u64; 32]), bytes: u32, access: Access) {
+        let pc = self.group.pc;
         let active: Vec<u64> = self.lanes().map(|lane| addresses[lane as usize]).collect();
         let Some(counting) = self.state.counting.as_mut().filter(|_| !active.is_empty()) else { return };
         let bytes = u64::from(bytes);
@@ -135,11 +159,11 @@ impl Step<'_, '_> {
                     places.sort_unstable();
                     places.dedup();
                 }
-                counting.global(places.iter().map(|address| (*address, bytes)), access, false);
+                counting.global(pc, places.iter().map(|address| (*address, bytes)), access, false);
             }
             (Window::Shared, _) => {
                 let within = |address: &u64| resolve(window, *address).1;
-                counting.shared(active.iter().map(within).collect(), bytes);
+                counting.shared(pc, active.iter().map(within).collect(), bytes);
             }
             _ => {}
         }
@@ -158,7 +182,7 @@ impl Step<'_, '_> {
     /// Counts ranges of global memory that one asynchronous copy moves.
     pub(super) fn count_copy(&mut self, ranges: &[(u64, u64)], access: Access) {
         if let Some(counting) = &mut self.state.counting {
-            counting.global(ranges.iter().copied(), access, true);
+            counting.global(self.group.pc, ranges.iter().copied(), access, true);
         }
     }
 
@@ -166,13 +190,14 @@ impl Step<'_, '_> {
     pub(super) fn count_divergence(&mut self) {
         if let Some(counting) = &mut self.state.counting {
             counting.counters.divergent_branches += 1;
+            counting.accesses.entry(self.group.pc).or_default().2 += 1;
         }
     }
 }
 
 impl Kind {
     /// Multiplications and additions of a warp's part of a product.
-    fn matrix_flops(&self) -> u64 {
+    pub(super) fn matrix_flops(&self) -> u64 {
         match self {
             Kind::Mma(mma) => 2 * u64::from(mma.m) * u64::from(mma.n) * u64::from(mma.k),
             // A warp has 16 of 64 rows.

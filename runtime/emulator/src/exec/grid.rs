@@ -30,7 +30,8 @@ pub fn run_grid(
 ) -> Result<(), (Stop, [u32; 3])> {
     let total = clusters(launch).iter().product();
     let threads = threads.min(total as usize);
-    if threads < 2 || state.sanitizer.is_some() || state.counting.is_some() || !separate(launch.code) {
+    let looks_on = state.sanitizer.is_some() || state.counting.is_some() || state.recorder.is_some();
+    if threads < 2 || looks_on || !separate(launch.code) {
         return run(launch, state, schedule, 0..total);
     }
     run(launch, state, schedule, 0..1)?;
@@ -121,6 +122,7 @@ impl Part {
             findings: Vec::new(),
             sanitizer: None,
             counting: None,
+            recorder: None,
         };
         run(launch, &mut state, schedule, range).ok()?;
         let State { printed, warp_instructions, thread_instructions, findings, .. } = state;

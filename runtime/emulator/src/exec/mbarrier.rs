@@ -267,6 +267,9 @@ impl Step<'_, '_> {
             return Ok(Next::Choose);
         }
         self.group.wait = Wait::No;
+        if open == 0 && self.state.recorder.is_some() {
+            self.record_wait(test.address.window, addresses);
+        }
         for lane in (0..32).filter(|lane| !test.relaxed && (self.active & !open) >> lane & 1 == 1) {
             let (_, at) = resolve(test.address.window, addresses[lane]);
             let Shared { blocks, hazards, rank, .. } = &mut *self.shared;

@@ -49,6 +49,9 @@ impl Step<'_, '_> {
             let before = &self.shared.own().barriers[id as usize];
             self.inspect_barrier(id, (before.arrived, before.expected), count);
         }
+        if self.state.recorder.is_some() {
+            self.record_barrier(id, barrier.arrive_only);
+        }
         let last = (self.group.pc, self.warp.id);
         let state = &mut self.shared.own_mut().barriers[id as usize];
         state.last = last;

@@ -27,6 +27,7 @@ mod meet;
 mod print;
 mod product;
 pub(crate) mod random;
+mod recording;
 mod register_use;
 mod sanitize;
 mod shared;
@@ -44,6 +45,7 @@ pub use cluster::Cluster;
 pub use counting::Counting;
 pub use grid::run_grid;
 pub use random::Random;
+pub use recording::Recorder;
 pub use sanitize::{Actor, Raw, Sanitizer};
 
 use crate::alu::Lanes;
@@ -117,6 +119,8 @@ pub struct State<'a> {
     pub sanitizer: Option<Box<Sanitizer>>,
     /// The counts, if counting is enabled.
     pub counting: Option<Box<Counting>>,
+    /// The events of the first cluster, if recording is enabled.
+    pub recorder: Option<Box<Recorder>>,
 }
 
 /// An access through an address that wrapped around.

@@ -75,6 +75,9 @@ impl Step<'_, '_> {
         if self.warp.defined.is_some() {
             self.inspect_registers(kind);
         }
+        if self.state.recorder.is_some() && self.active != 0 {
+            self.record_operation(kind);
+        }
         match kind {
             Kind::Alu(function, to, sources) => {
                 self.warp.alu(self.launch.constants, base, self.active, *function, *to, sources);

@@ -191,6 +191,9 @@ impl Step<'_, '_> {
                     let bar = self.addresses(barrier)[i];
                     let mask = mask.map(|s| self.source(s)[i] as u32);
                     let targets = self.targets(to, (barrier.window, bar), mask, bytes).map_err(fail)?;
+                    if self.state.recorder.is_some() {
+                        self.record_copy(&targets);
+                    }
                     let over = self.start_incoming(lane, Source::Tensor(tensor), targets, 128).map_err(fail)?;
                     self.note_map_use(lane, (copy.map.window, maps[i]), over);
                 }
@@ -205,6 +208,9 @@ impl Step<'_, '_> {
                             Some((op, combined.map_err(fail)?))
                         }
                     };
+                    if self.state.recorder.is_some() {
+                        self.record_copy_out(bytes);
+                    }
                     let to = Destination::Tensor(tensor);
                     let over = self.start_outgoing(lane, (from, bytes), to, reduce, 128).map_err(fail)?;
                     self.note_map_use(lane, (copy.map.window, maps[i]), over);

@@ -249,6 +249,7 @@ impl Warp {
         let base = group.frame().registers as usize;
         let checked = self.products.checked;
         let counts = state.counting.is_some();
+        let records = state.recorder.as_ref().is_some_and(|recorder| recorder.watches(shared.id));
         let watched = checked || self.defined.is_some();
         let result = loop {
             if steps >= turn {
@@ -265,6 +266,9 @@ impl Warp {
             let active = if op.guard == NONE { group.mask } else { group.mask & self.guard(base, op.guard) };
             if counts && active != 0 {
                 state.counting.iter_mut().for_each(|counting| counting.executed(group.pc, active));
+            }
+            if records {
+                self.record_issue(launch, state, shared, &group, active != 0);
             }
             instructions += u64::from(op.weight);
             threads += u64::from(op.weight * active.count_ones());

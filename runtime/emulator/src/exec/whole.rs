@@ -12,6 +12,10 @@ impl Step<'_, '_> {
         if let Some(next) = self.wait_for_all()? {
             return Ok(next);
         }
+        let records = self.state.recorder.is_some();
+        if records && !matches!(kind, Kind::ProductWait(_)) {
+            self.record_whole(kind);
+        }
         match kind {
             Kind::Product(product) => self.product(product)?,
             Kind::ProductFence => self.warp.products.fence(),
@@ -22,6 +26,9 @@ impl Step<'_, '_> {
                     self.warp.split_waiting(self.group, self.active, Wait::Poll(self.shared.completions));
                     self.group.pc += 1;
                     return Ok(Next::Choose);
+                }
+                if records {
+                    self.record_whole(kind);
                 }
             }
             Kind::TensormapCopy(to, from) => self.tensormap_copy(*to, *from)?,

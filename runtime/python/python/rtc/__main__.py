@@ -8,7 +8,7 @@
                                               rewrites block pointers, which Triton has no longer
     python -m rtc doctor [--json]             what this machine has that rtc needs, and what to do where something is missing
     python -m rtc explain [NAME]              what an error means, or what a function takes and gives
-    python -m rtc build | emit | run | tune | cache ..
+    python -m rtc build | emit | run | tune | cache | mcp ..
                                               as the command `rtc`, which the package installs, too; rtc --help describes them
 """
 
@@ -20,7 +20,7 @@ from . import _as_triton
 
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
 #: Commands that need nothing of Python. A program of such a name is `./run`.
-OF_THE_COMPILER = ("build", "emit", "run", "tune", "cache")
+OF_THE_COMPILER = ("build", "emit", "run", "tune", "cache", "mcp")
 
 
 def console():

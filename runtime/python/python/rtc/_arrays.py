@@ -147,6 +147,25 @@ def drawn(size, new, seed):
     return sorted(source.sample(places, new)) if new <= size else [*places, *source.choices(places, k=new - size)]
 
 
+def shuffled(size, seed):
+    """The places of a dimension in another order."""
+    import random
+    places = list(range(size))
+    random.Random(seed * 1000003 + size).shuffle(places)
+    return places
+
+
+@_by_bits
+def reordered(value, axis, order):
+    """The elements in another order along a dimension."""
+    if not is_tensor(value):
+        return value.take(order, axis)
+    t = torch()
+    made, dtype = value.detach(), value.dtype
+    made = made.view(t.uint8) if "float8" in dtype_name(value) else made
+    return made.index_select(axis, t.tensor(order, device=value.device)).view(dtype).requires_grad_(value.requires_grad)
+
+
 def resized(value, shape, size, order):
     """The elements in another shape: along dimensions of `size` those at the places in `order`, along others the first ones.
     Integers keep the order that they have, as they may be offsets."""

@@ -55,7 +55,11 @@ class Comparison:
             limit = self.atol + self.rtol * abs(e)
             wrong = (difference > limit) & ~same | unknown
             self.wrong += int(wrong.sum())
-            self.max_abs = max(self.max_abs, float(difference.max()))
+            largest = float(difference.max())
+            if self.worst is None or worst_excess < 0 and largest > self.max_abs:
+                at = int(difference.argmax())
+                self.worst = (begin + at, float(a[at]), float(e[at]))
+            self.max_abs = max(self.max_abs, largest)
             nonzero = (e != 0) & (abs(e) != math.inf) & (e == e)
             if bool(nonzero.any()):
                 relative = difference[nonzero] / abs(e[nonzero])
@@ -121,6 +125,11 @@ class Comparison:
         text += [f"  |{line}|" for line in lines] + ["  +" + "-" * wide + "+"]
         text += [f"  {list(self.index(at))}: {got:.9g} instead of {wanted:.9g}" for at, got, wanted in self.first]
         return "\n".join(text)
+
+
+def differs(first, second):
+    """Whether a function that ran twice gave something else."""
+    return tuple(first.shape) == tuple(second.shape) and bool(((first != second) & (first == first)).any())
 
 
 def kept_by_both(actual, expected):

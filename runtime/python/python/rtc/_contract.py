@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import traceback
+from typing import Any
 
 from . import _arrays
 from ._limit import STEPS, TimeLimit, limited
@@ -22,6 +23,8 @@ class Problem(Exception):
 
     def __init__(self, code, message, status=INPUT, found=None):
         super().__init__(message)
+        #: Of a problem in another process: its answer.
+        self.said: dict[str, Any] = {}
         # `found`: what JSON has beside the error.
         self.code, self.status, self.found = code, status, found
 
@@ -29,16 +32,16 @@ class Problem(Exception):
 class Contract:
     """What a file exports."""
 
-    def __init__(self, module, path, needs_reference=True):
+    def __init__(self, module, path, needed=("kernel_fn", "reference_fn", "get_inputs")):
         self.module, self.path = module, path
-        needed = ("kernel_fn", "reference_fn", "get_inputs") if needs_reference else ("kernel_fn", "get_inputs")
         missing = [name for name in needed if not hasattr(module, name)]
         if missing:
             raise Problem("contract", f"{path} has no {', '.join(f'`{n}`' for n in missing)}; a file to verify exports "
                           "`kernel_fn` (the wrapper), `reference_fn` (the same in PyTorch or numpy, with the same arguments) and "
                           "`get_inputs()` (a list of fresh arguments)")
-        self.kernel, self.make_inputs = module.kernel_fn, module.get_inputs
-        self.reference = getattr(module, "reference_fn", None)
+        self.kernel: Any = getattr(module, "kernel_fn", None)
+        self.reference: Any = getattr(module, "reference_fn", None)
+        self.make_inputs: Any = getattr(module, "get_inputs", None)
         for name in needed:
             if not callable(getattr(module, name)):
                 raise Problem("contract", f"`{name}` of {path} is {getattr(module, name)!r}, not a function")
@@ -95,7 +98,13 @@ def refuses(error):
 
 
 def load(path, needs_reference=True):
-    """Reads a file."""
+    """Reads a file with the functions of a command."""
+    needed = ("kernel_fn", "reference_fn", "get_inputs") if needs_reference else ("kernel_fn", "get_inputs")
+    return Contract(load_module(path), path, needed)
+
+
+def load_module(path):
+    """Imports a file."""
     if not os.path.exists(path):
         raise Problem("io", f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
@@ -113,7 +122,7 @@ def load(path, needs_reference=True):
         raise Problem("import", f"{path} ended the process with the status {error.code} while it was imported") from error
     except Exception as error:
         raise Problem("import", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    return Contract(module, path, needs_reference)
+    return module
 
 
 def results(value, name):

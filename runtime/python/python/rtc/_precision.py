@@ -5,11 +5,13 @@ import math
 import os
 
 from . import _arrays, _plot, _rtc, _widen
-from ._compare import CHUNK, kept_by_both
+from ._compare import CHUNK, differs, kept_by_both
 from ._contract import Problem, guarded, results, run_command
 from ._limit import STEPS
 from ._record import Recorder, tuned_before
-from ._verify import boundary_inputs, copies, differs, parser, poisoned, prepare
+from ._cases import boundary_inputs
+from ._poison import poisoned
+from ._verify import copies, parser, prepare
 
 #: Mean relative errors that a dtype may have; the largest may be ten times that.
 THRESHOLDS = {"float32": 2.0 ** -13, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7, "float8_e4m3fn": 2.0 ** -3, "float8_e5m2": 2.0 ** -2}

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 
 from . import _arrays
 
@@ -12,25 +13,48 @@ from . import _arrays
 LIMIT = 60.0
 
 
-def run(path, checks, everywhere, seed, limit):
-    """Runs a file's kernel under the sanitizer; with `everywhere`, also for sizes at the edges of blocks. Gives what JSON has
-    of it: `findings`, and `skipped`, which says why something was not checked."""
-    found = {"checks": checks, "cases": 0, "findings": [], "skipped": None}
-    with tempfile.TemporaryDirectory() as folder:
-        result = os.path.join(folder, "result.jsonl")
+class Sanitizer:
+    """Runs a file's kernel under the sanitizer, beside other work; with `everywhere`, also for sizes at the edges of blocks."""
+
+    def __init__(self, path, reference, checks, everywhere, seed, limit):
+        self._checks, self._limit, self._is_late = checks, limit, False
+        self._folder = tempfile.TemporaryDirectory()
+        self._result, self._told = (os.path.join(self._folder.name, name) for name in ("result.jsonl", "told"))
         environment = {**os.environ, "RTC_SANITIZE": checks, "RTC_DEVICE": "emulator"}
-        words = [sys.executable, "-m", "rtc._sanitized", path, result, "all" if everywhere else "one", str(seed)]
-        try:
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment, timeout=limit)
-            ended = None if done.returncode == 0 else f"the process ended with the status {done.returncode}{_last_line(done.stderr)}"
-        except subprocess.TimeoutExpired:
-            ended = f"it took longer than {limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
-        if os.path.exists(result):
-            with open(result) as file:
+        words = [sys.executable, "-m", "rtc._sanitized", path, reference, self._result, "all" if everywhere else "one", str(seed)]
+        with open(self._told, "w") as told:
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=environment)
+        self._watch = threading.Timer(limit, self._late)
+        self._watch.daemon = True
+        self._watch.start()
+
+    def _late(self):
+        if self._process.poll() is None:
+            self._is_late = True
+            self._process.kill()
+
+    def finish(self):
+        """What JSON has of it: `findings`, and `skipped`, which says why something was not checked."""
+        found = {"checks": self._checks, "cases": 0, "findings": [], "skipped": None}
+        status, ended = self._process.wait(), None
+        if self._is_late:
+            ended = f"it took longer than {self._limit:g} seconds; give it more by --sanitize-limit, or smaller inputs"
+        else:
+            with open(self._told) as file:
+                ended = f"the process ended with the status {status}{_last_line(file.read())}" if status else None
+        if os.path.exists(self._result):
+            with open(self._result) as file:
                 for line in file.read().splitlines():
                     _add(found, json.loads(line))
-    found["skipped"] = found["skipped"] or ended
-    return found
+        found["skipped"] = found["skipped"] or ended
+        return found
+
+    def close(self):
+        """Ends the process, if it has not ended."""
+        self._watch.cancel()
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
 
 
 def _last_line(text):
@@ -73,16 +97,18 @@ def _on_cpu(value):
     return value.detach().cpu().clone() if _arrays.is_tensor(value) else _arrays.copy(value)
 
 
-def main(path, result, which, seed):
-    """Runs the cases; a line of JSON for each is added to a file once it is known."""
+def main(path, reference, result, which, seed):
+    """Runs the cases; a line of JSON for each is added to a file once it is known. `reference`: the file with `get_inputs`."""
     from . import _as_triton
-    from ._contract import Problem, load
-    from ._verify import boundary_inputs
+    from ._contract import Contract, Problem, load_module
+    from ._cases import boundary_inputs
     _as_triton.install()
     with open(result, "a", buffering=1) as file:
         try:
-            contract = load(path)
-            inputs = contract.inputs()
+            made = contract = Contract(load_module(path), path, ("kernel_fn",) if reference != path else ("kernel_fn", "get_inputs"))
+            if reference != path:
+                made = Contract(load_module(reference), reference, ("get_inputs",))
+            inputs = made.inputs()
         except Problem as problem:
             print(json.dumps({"name": "get_inputs()", "finding": None, "skipped": str(problem)}), file=file)
             return

@@ -1,19 +1,15 @@
 """`rtc verify FILE.py`: compares `kernel_fn` with `reference_fn` on `get_inputs()` and on sizes at the edges of blocks."""
 
-import contextlib
-import functools
 import json
-import math
 import os
-import sys
-import warnings
 
 from . import _advice, _arrays, _as_triton, _rtc, _sanitized
-from ._compare import Comparison, dropout, tolerance
-from ._contract import Parser, Problem, guarded, load, refuses, results, run_command
+from ._compare import Comparison, differs, dropout, tolerance
+from ._contract import Parser, Problem, guarded, load, results, run_command
 from ._golden import verify_golden
 from ._limit import LIMIT, STEPS
-from ._record import Recorder, tuned_before, write
+from ._poison import poisoned
+from ._record import Recorder
 
 
 def seconds(text):
@@ -48,61 +44,21 @@ def choose_device(name):
             raise Problem("usage", str(error), status=2) from None
 
 
+def check_tolerances(arguments):
+    """Refuses tolerances below 0."""
+    if arguments.rtol is not None and arguments.rtol < 0 or arguments.atol is not None and arguments.atol < 0:
+        raise Problem("usage", "a tolerance is not below 0", status=2)
+
+
 def prepare(arguments, needs_reference=True):
     """Makes ready what a command needs and reads the file."""
     _as_triton.install()
     choose_device(arguments.device)
-    if arguments.rtol is not None and arguments.rtol < 0 or arguments.atol is not None and arguments.atol < 0:
-        raise Problem("usage", "a tolerance is not below 0", status=2)
+    check_tolerances(arguments)
     with STEPS.at(f"importing {arguments.file}", counts=False):
         contract = load(arguments.file, needs_reference)
     _advice.on_file(arguments.file)
     return contract
-
-
-@contextlib.contextmanager
-def poisoned():
-    """Fills memory that is allocated without content with NaN or the largest integer. numpy's functions that allocate take the
-    types of `_narrow` meanwhile, so that wrappers that say `x.dtype` run with them, too."""
-    t = _arrays.torch()
-    np = sys.modules.get("numpy")
-    saved = {}
-    if np is not None:
-        from ._narrow import allocated
-
-        def filled(name, make):
-            @functools.wraps(make)
-            def made(*args, **kwargs):
-                array = allocated(name, make, args, kwargs)
-                if not name.startswith("empty"):
-                    return array
-                if array.dtype.kind == "f" or "float" in str(array.dtype):
-                    array.fill(np.nan)
-                elif array.dtype.kind in "iu":
-                    array.fill(np.iinfo(array.dtype).max)
-                return array
-            return made
-        saved = {name: getattr(np, name) for name in ("empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like")}
-        for name, make in saved.items():
-            setattr(np, name, filled(name, make))
-    before = None
-    if t is not None:
-        before = t.are_deterministic_algorithms_enabled(), t.is_deterministic_algorithms_warn_only_enabled()
-        fill = t.utils.deterministic.fill_uninitialized_memory
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            t.use_deterministic_algorithms(True, warn_only=True)
-        t.utils.deterministic.fill_uninitialized_memory = True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name, make in saved.items():
-            setattr(np, name, make)
-        if before is not None:
-            t.use_deterministic_algorithms(before[0], warn_only=before[1])
-            t.utils.deterministic.fill_uninitialized_memory = fill
 
 
 class Judgement:
@@ -186,11 +142,6 @@ def is_random(contract, inputs, expected, number):
     return bool(again) and differs(expected[number], again[number])
 
 
-def differs(first, second):
-    """Whether a function that ran twice gave something else."""
-    return tuple(first.shape) == tuple(second.shape) and bool(((first != second) & (first == first)).any())
-
-
 def _in_place(judgement, mine, theirs, inputs, actual):
     """What one function did to its arguments and the other did not."""
     for number, (a, e, given) in enumerate(zip(mine, theirs, inputs)):
@@ -202,99 +153,21 @@ def _in_place(judgement, mine, theirs, inputs, actual):
             judgement.notes.append(f"argument {number} was changed by {'kernel_fn' if changed[0] else 'reference_fn'} and not by the other")
 
 
-def boundary_inputs(inputs, blocks, seed, limit=12):
-    """Inputs of other sizes: each size that tensors have, replaced wherever it stands by those around a block. What belongs
-    together in the given tensors, such as the halves of a row or the same row of two tensors, stays together."""
-    sizes = sorted({s for v in inputs if _arrays.is_array(v) for s in v.shape if s > 3}, reverse=True)
-    blocks = [b for b in blocks if 8 <= b <= 1 << 14] or [64]
-    cases = []
-    # Each size in turn, and first those around the nearest block, so that a limit leaves out none of the sizes.
-    for number in range(2):
-        for step in (-1, 1, 0):
-            for size in sizes:
-                fitting = sorted(set(blocks), key=lambda b: (abs(math.log2(b / min(size, 1 << 14))), b))
-                new = fitting[min(number, len(fitting) - 1)] + step
-                if new != size and (size, new) not in cases:
-                    cases.append((size, new))
-    for size, new in cases[:limit]:
-        first = next(v for v in inputs if _arrays.is_array(v))
-        generator = _arrays.generator(first, seed)
-        order = _arrays.drawn(size, new, seed)
-        made = []
-        for value in inputs:
-            if _arrays.is_array(value):
-                shape = tuple(new if s == size else min(s, 64) if s > 4096 and s != size else s for s in value.shape)
-                is_flat = len(shape) < 2 and _arrays.is_float(value)
-                made.append(_arrays.like(value, shape, generator) if is_flat else _arrays.resized(value, shape, size, order))
-            elif isinstance(value, int) and not isinstance(value, bool) and value == size:
-                made.append(new)
-            else:
-                made.append(value)
-        yield f"size {size} -> {new}", made
-
-
-def verify(contract, options, boundary=True, record=None):
-    """All cases of a file: judgements, the first of `get_inputs()`; the recorder of that; notes."""
-    inputs = contract.inputs()
-    notes = []
-    if any(_arrays.is_array(v) and not _arrays.is_contiguous(v) for v in inputs):
-        notes.append("some inputs are not contiguous")
-    judgement, recorder, pairs, bounds = run_case(contract, "get_inputs()", inputs, options, keep=record is not None)
-    judgements = [judgement]
-    if record is not None:
-        if not judgement.correct:
-            raise Problem("record", "the kernel is wrong; nothing is recorded")
-        try:
-            checked = write(record, recorder.launches, pairs, bounds)
-        except ValueError as error:
-            raise Problem("record", str(error)) from None
-        if not checked:
-            raise Problem("record", "no result is memory that a launch was given, so there is nothing to check without Python")
-        launches = len(recorder.launches)
-        notes.append(f"{launches} launch{'' if launches == 1 else 'es'} with {checked} checked result{'' if checked == 1 else 's'}: {record}")
-    refused = 0
-    if boundary and judgement.correct:
-        cases = list(boundary_inputs(inputs, recorder.blocks(), options.seed))
-        taken = {}
-        views = [_arrays.strided(v) if _arrays.is_array(v) else None for v in inputs]
-        for name, made in cases:
-            try:
-                guarded("reference_fn", lambda made=made: contract.reference(*copies(made)))
-            except Problem:
-                refused += 1
-                continue
-            try:
-                with tuned_before() as kept:
-                    judgements.append(run_case(contract, name, made, options)[0])
-                taken.update(kept)
-            except Problem as problem:
-                if refuses(problem.__cause__):
-                    refused += 1
-                    continue
-                raise Problem(problem.code, f"{name}: {problem}", problem.status) from problem.__cause__
-        notes += [f"`{name}` ran at these sizes with the configuration that was found for get_inputs(): {config}"
-                  for name, config in taken.items()]
-        if any(v is not None for v in views):
-            made = [v if v is not None else given for v, given in zip(views, inputs)]
-            with contextlib.suppress(Problem):
-                found = run_case(contract, "rows with a stride", made, options)[0]
-                if not found.correct:
-                    notes.append("inputs whose rows are not adjacent give wrong results: check for that in the wrapper, or pass strides")
-        if not all(found.correct for found in judgements):
-            notes.append("the results for get_inputs() itself are right; if other sizes are not meant, have the wrapper refuse them "
-                         "(`assert`), or leave them out by --no-boundary")
-        if refused:
-            notes.append(f"{refused} sizes at the edges of blocks were refused by the wrapper, the compiler or the reference")
-    return judgements, recorder, notes
-
-
 def sanitized(arguments):
-    """What the sanitizer finds, and notes on it; None and no notes if it is turned off."""
+    """Starts the sanitizer; None if it is turned off."""
     if arguments.no_sanitize:
-        return None, []
+        return None
     everywhere = arguments.sanitize is not None and not arguments.no_boundary
+    return _sanitized.Sanitizer(arguments.file, arguments.reference or arguments.file, arguments.sanitize or "all", everywhere,
+                                arguments.seed or 0, arguments.sanitize_limit)
+
+
+def findings(sanitizer):
+    """What the sanitizer finds, and notes on it; None and no notes if it is turned off."""
+    if sanitizer is None:
+        return None, []
     with STEPS.at("the sanitizer"):
-        found = _sanitized.run(arguments.file, arguments.sanitize or "all", everywhere, arguments.seed, arguments.sanitize_limit)
+        found = sanitizer.finish()
     if (found["skipped"] or "").find("RTC_SANITIZE: ") >= 0:
         raise Problem("usage", f"--sanitize: {found['skipped'].split('RTC_SANITIZE: ', 1)[1]}", status=2)
     notes = [f"the sanitizer: {finding['case']}: {finding['text']}" for finding in found["findings"]]
@@ -303,22 +176,54 @@ def sanitized(arguments):
     return found, notes
 
 
-def summary(judgements, notes, checked=None):
-    """The JSON of a verification."""
-    wrong = [j for j in judgements if not j.correct]
-    shown = wrong[:3] or judgements[:1]
-    details = "; ".join([j.words() for j in shown] + notes)
-    findings = checked["findings"] if checked else []
-    if not wrong and len(judgements) > 1:
-        details += f"; {len(judgements) - 1} further cases with sizes at the edges of blocks are right"
-    number = lambda value: value if math.isfinite(value) else str(value)
-    return {"correct": not wrong and not findings, "max_abs_diff": number(max(j.max_abs for j in judgements)),
-            "max_rel_diff": number(max(j.max_rel for j in judgements)), "details": details, "sanitizer": checked}
+def verify(arguments):
+    """Runs the command on a file: exit status and text."""
+    try:
+        from ._judge import report
+        from ._judge.judge import Judge
+    except ModuleNotFoundError as error:
+        raise Problem("import", f"`rtc verify FILE.py` compares with `{error.name}`, which is not installed; install numpy") from error
+    sanitizer = sanitized(arguments)
+    judge = None
+    try:
+        judge = Judge(arguments.file, arguments.reference or arguments.file, arguments)
+        given = judge.given(arguments.record is not None)
+        if given.correct and not arguments.no_boundary:
+            judge.others()
+        if arguments.record is not None:
+            judge.notes.append(recorded(judge, given, arguments.record))
+        checked, more = findings(sanitizer)
+        found = report.summary(judge, checked, more)
+    except Problem as problem:
+        if judge is not None and problem.found is None and judge.cases:
+            problem.found = {"correct": False if problem.code != "no-verdict" else None, "seed": judge.seed,
+                             "cases": [case.json() for case in judge.cases]}
+        raise
+    finally:
+        for started in (judge, sanitizer):
+            if started is not None:
+                started.close()
+    return 0 if found["correct"] else 1, json.dumps(found)
+
+
+def recorded(judge, given, folder):
+    """Writes the launches of the first case; a note of it."""
+    if not given.correct:
+        raise Problem("record", "the kernel is wrong; nothing is recorded")
+    done = judge.record(folder)
+    launches, checked = done["launches"], done["checked"]
+    if not checked:
+        raise Problem("record", "no result is memory that a launch was given, so there is nothing to check without Python")
+    return f"{launches} launch{'' if launches == 1 else 'es'} with {checked} checked result{'' if checked == 1 else 's'}: {folder}"
 
 
 def main(words):
     options = parser("verify", __doc__.split(":", 1)[1].strip())
+    options.set_defaults(seed=None)
+    options.add_argument("--reference", metavar="FILE", help="take reference_fn and get_inputs from this file, and kernel_fn from FILE.py")
     options.add_argument("--no-boundary", action="store_true", help="only the inputs that get_inputs gives")
+    options.add_argument("--fixed", type=int, action="append", metavar="SIZE",
+                         help="a size that is the only one that the reference takes in its place, which is wrong otherwise")
     options.add_argument("--record", metavar="DIR", help="write inputs, launches and expected results, for `rtc verify --golden DIR`")
     options.add_argument("--golden", metavar="DIR", help="replay what --record wrote, with neither FILE nor reference")
     options.add_argument("--sanitize", nargs="?", const="all", metavar="CHECKS",
@@ -342,20 +247,11 @@ def _work(options, arguments):
     if arguments.golden is not None:
         choose_device(arguments.device)
         return verify_golden(arguments.golden, arguments.json)
-    contract = prepare(arguments)
+    check_tolerances(arguments)
+    for path in filter(None, (arguments.file, arguments.reference)):
+        if not os.path.exists(path):
+            raise Problem("io", f"there is no file {path}")
+    _advice.on_file(arguments.file)
     if arguments.record:
         os.makedirs(arguments.record, exist_ok=True)
-    judgements, _, notes = verify(contract, arguments, not arguments.no_boundary, arguments.record)
-    for judgement in judgements:
-        mark = "ok   " if judgement.correct else "WRONG"
-        print(f"{mark} {judgement.words()}", file=sys.stderr)
-        for _, comparison in judgement.comparisons:
-            picture = comparison.picture()
-            if picture:
-                print(picture, file=sys.stderr)
-    checked, more = sanitized(arguments)
-    notes += more
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-    found = summary(judgements, notes, checked)
-    return 0 if found["correct"] else 1, json.dumps(found)
+    return verify(arguments)

@@ -12,6 +12,11 @@ import xml.dom.minidom
 CONTRACTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contracts")
 
 
+#: What the JSON of `verify` has.
+FIELDS = ["correct", "max_abs_diff", "max_rel_diff", "details", "sanitizer", "seed", "host_arithmetic", "non_contiguous", "coverage",
+          "launches", "cases"]
+
+
 def rtc(*arguments):
     return subprocess.run([sys.executable, "-m", "rtc", *arguments], capture_output=True, text=True, cwd=CONTRACTS)
 
@@ -33,9 +38,9 @@ class Verify(unittest.TestCase):
         done = rtc("verify", "gelu.py")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
-        self.assertEqual(list(found), ["correct", "max_abs_diff", "max_rel_diff", "details", "sanitizer"])
+        self.assertEqual(list(found), FIELDS)
         self.assertTrue(found["correct"] and 0 < found["max_abs_diff"] < 1e-5)
-        self.assertIn("3 further cases", found["details"])
+        self.assertIn("6 further cases", found["details"])
         self.assertIn("size 1000 -> 257", done.stderr)
 
     def test_outputs_are_poisoned(self):
@@ -145,8 +150,16 @@ class Verify(unittest.TestCase):
         done = rtc("verify", "product.py")
         for size in (64, 96):
             self.assertIn(f"WRONG size {size} -> 33", done.stderr)
-        # A range of 31 elements is no kernel, which is no wrong result.
-        self.assertIn("2 sizes at the edges of blocks were refused by the wrapper, the compiler", done.stdout)
+        # A range of 31 elements is no kernel.
+        self.assertIn("REFUSED size 32 -> 31: refused: CompilationError", done.stderr)
+        found = json.loads(done.stdout)
+        known = {of["size"]: of for of in found["coverage"]}
+        self.assertEqual(sorted(known), [32, 64, 96])
+        self.assertEqual(known[32]["at"], [[0, 1], [1, 0]])
+        self.assertEqual([of["value"] for of in known[32]["refused"]][:2], [31, 33])
+        # The size after the largest block, and one that is larger than any that a test would have.
+        self.assertIn(33, known[96]["wrong"])
+        self.assertGreater(max(known[96]["wrong"]), 2048)
 
     def test_launches_of_compiled_kernels(self):
         new = ("    k = gelu.warmup(x, o, x.size, BLOCK=256, grid=(1,))\n    assert k.n_regs > 0\n"
@@ -167,13 +180,20 @@ class Verify(unittest.TestCase):
             assert old in text, old
             text = text.replace(old, new)
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
-            file.write(text.replace("def kernel_fn(x):", "def kernel_fn(x):\n    if x.shape[1] != 48:\n        raise RuntimeError('48 columns')"))
+            text = text.replace("def kernel_fn(x):", "def kernel_fn(x):\n    if not x.flags.c_contiguous:\n        raise RuntimeError('strides')")
+            file.write(text.replace("def reference_fn(x):", "def reference_fn(x):\n    if x.shape[1] != 48:\n        raise RuntimeError('48 columns')"))
             file.flush()
-            done = rtc("verify", file.name)
+            done = rtc("verify", file.name, "--fixed", "48")
+            only = rtc("verify", file.name)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for words in ("ok    size 9 -> 255", "ok    size 9 -> 257"):
+        for words in ("ok    size 9 -> 255", "ok    size 9 -> 257", "-     size 48 -> 255: outside: RuntimeError: 48 columns"):
             self.assertIn(words, done.stderr)
-        self.assertIn("3 sizes at the edges of blocks were refused", done.stdout)
+        found = json.loads(done.stdout)
+        self.assertEqual(found["non_contiguous"], {"verdict": "refused", "reason": "RuntimeError: strides"})
+        # A size that is the only one is no evidence, but where the caller knows of it.
+        self.assertEqual(only.returncode, 1, only.stderr)
+        self.assertIn("size 48 is the only one that the reference takes", only.stdout)
+        self.assertEqual([of["size"] for of in json.loads(only.stdout)["coverage"] if of["fixed"]], [48])
 
     def test_what_fails_for_another_size_alone(self):
         for new, text in [("    if x.size == 255:\n        o = o.nothing", "error[call]: size 1000 -> 255: `kernel_fn` raised AttributeError"),
@@ -248,9 +268,11 @@ class Verify(unittest.TestCase):
         self.assertIn("some inputs are not contiguous", done.stdout)
         self.assertFalse(json.loads(done.stdout)["correct"])
         # Rows that are not adjacent are tried by themselves.
-        done = rtc("verify", "abs.py")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("inputs whose rows are not adjacent give wrong results", done.stdout)
+        for new, verdict, status in [("", "right", 0), ("x = x[:]", "wrong", 1), ("assert x.flags.c_contiguous", "refused", 0)]:
+            with changed("abs.py", "x = x.copy()", new or "x = x.copy()") as file:
+                done = rtc("verify", file.name)
+            self.assertEqual((done.returncode, json.loads(done.stdout)["non_contiguous"]["verdict"]), (status, verdict), done.stderr)
+            self.assertEqual("inputs whose rows are not adjacent give wrong results" in done.stdout, verdict == "wrong")
 
 
 class Bench(unittest.TestCase):

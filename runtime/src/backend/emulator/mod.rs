@@ -6,6 +6,7 @@ use crate::interrupt::{Interrupt, step_limit};
 use crate::{Error, Finding, Result};
 use rtc_abi::Metadata;
 use rtc_emulator::counters::Counters;
+use rtc_emulator::timeline::Trace;
 use rtc_emulator::{Fault, FaultKind, LaunchConfig, LaunchReport, Program};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,8 +28,8 @@ impl Executor for Emulator {
         let symbol = &image.metadata.symbol;
         let program = Program::load(image.ptx)
             .map_err(|error| Error::Ptx { kernel: symbol.clone(), message: error.to_string() })?;
-        let (findings, counters) = Default::default();
-        Ok(HostKernel::create(Emulated { program, block: image.block, findings, counters }))
+        let (findings, counters, trace) = Default::default();
+        Ok(HostKernel::create(Emulated { program, block: image.block, findings, counters, trace }))
     }
 }
 
@@ -39,6 +40,7 @@ struct Emulated {
     block: [u32; 3],
     findings: Mutex<Vec<Finding>>,
     counters: Mutex<Option<Counters>>,
+    trace: Mutex<Option<Trace>>,
 }
 
 impl HostCode for Emulated {
@@ -48,6 +50,10 @@ impl HostCode for Emulated {
 
     fn take_counters(&self) -> Option<Counters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn take_trace(&self) -> Option<Trace> {
+        self.trace.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn run(
@@ -80,11 +86,13 @@ impl HostCode for Emulated {
             block_budget: Some(block_budget),
             interrupt: interrupt.as_ref().map(Interrupt::flag),
             counts: sanitize.counts,
+            records: sanitize.records,
             ..LaunchConfig::new(&metadata.symbol)
         };
         let mut result = self.program.launch(&mut memory, &config);
         if let Ok(report) = &mut result {
             *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = report.counters.take();
+            *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = report.trace.take();
         }
         if let Some((_, address)) = address {
             memory.free(address);

@@ -15,6 +15,7 @@ use crate::{Error, Finding, Result};
 use rtc_abi::{Arch, Metadata};
 use rtc_emulator::counters::Counters;
 use rtc_emulator::sanitize::Checks;
+use rtc_emulator::timeline::Trace;
 use rtc_emulator::{AccessError, Memory};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -54,6 +55,11 @@ pub(crate) trait HostCode: Debug + Send + Sync + 'static {
     fn take_counters(&self) -> Option<Counters> {
         None
     }
+
+    /// The events of the last launch.
+    fn take_trace(&self) -> Option<Trace> {
+        None
+    }
 }
 
 /// What the sanitizer is asked for.
@@ -62,6 +68,7 @@ pub(crate) struct Sanitize {
     pub(crate) checks: Checks,
     pub(crate) budget: Option<u64>,
     pub(crate) counts: bool,
+    pub(crate) records: bool,
 }
 
 /// Memory of a device on the CPU.
@@ -238,6 +245,10 @@ impl<C: HostCode> Code for HostKernel<C> {
 
     fn take_counters(&self) -> Option<Counters> {
         self.0.take_counters()
+    }
+
+    fn take_trace(&self) -> Option<Trace> {
+        self.0.take_trace()
     }
 }
 

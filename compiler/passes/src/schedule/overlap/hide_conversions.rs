@@ -29,7 +29,10 @@ pub const PASS: Pass = Pass { name: "hide-conversions", needs: Phase::Laid, leav
 /// The allowed increase of registers per thread by the earlier conversions.
 const FEW_REGISTERS: u32 = 8;
 
-fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if cx.plan.conversions == Some(false) {
+        return Ok(());
+    }
     for of in rtc_ir::walk(kernel) {
         let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
         let Some(mma) = only_mma(kernel, of) else { continue };
@@ -39,7 +42,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         }
         let mut moved = kernel.clone();
         mma.overlap(&mut moved, &late, &early)?;
-        if pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS {
+        let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
+        if fits || cx.plan.conversions == Some(true) {
             *kernel = moved;
         }
     }

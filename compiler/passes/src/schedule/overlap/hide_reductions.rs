@@ -26,7 +26,10 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "hide-reductions", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if cx.plan.reductions == Some(false) {
+        return Ok(());
+    }
     let Some(division) = kernel.specialization() else { return Ok(()) };
     let OpKind::WarpSpecialize { registers, .. } = kernel.kind(division).clone() else { return Ok(()) };
     for (number, partition) in kernel.op(division).blocks.clone().into_iter().enumerate() {
@@ -37,7 +40,8 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
             let mut moved = kernel.clone();
             last.begin(&mut moved)?;
             // Moved operations extend the live ranges of their operands.
-            if budget.is_none_or(|budget| pressure(&moved, of) + SCALAR_REGISTERS <= budget) {
+            let fits = budget.is_none_or(|budget| pressure(&moved, of) + SCALAR_REGISTERS <= budget);
+            if fits || cx.plan.reductions == Some(true) {
                 *kernel = moved;
             }
         }

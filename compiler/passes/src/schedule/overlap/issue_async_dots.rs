@@ -27,7 +27,10 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "issue-async-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if cx.plan.early == Some(false) {
+        return Ok(());
+    }
     let Some(division) = kernel.specialization() else { return Ok(()) };
     for partition in kernel.op(division).blocks.clone() {
         for of in rtc_ir::walk_block(kernel, partition) {

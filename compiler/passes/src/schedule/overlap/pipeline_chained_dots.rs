@@ -25,6 +25,7 @@ use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions};
 
 use crate::pass::missing;
+use crate::plan::Plan;
 use crate::schedule::pipeline::expand_loop::moved;
 use crate::{Pass, PassContext, PassError};
 
@@ -35,7 +36,7 @@ pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid,
 const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    let pairs = pairs(kernel);
+    let pairs = pairs(kernel, cx.plan);
     let changed = !pairs.is_empty();
     for pair in pairs {
         pair.overlap(kernel)?;
@@ -44,12 +45,15 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
 }
 
 /// Whether the pass would do something for this kernel.
-pub(crate) fn is_applicable(kernel: &Kernel) -> bool {
-    !pairs(kernel).is_empty()
+pub(crate) fn is_applicable(kernel: &Kernel, cx: &PassContext) -> bool {
+    !pairs(kernel, cx.plan).is_empty()
 }
 
-/// The loops of partitions whose dots can overlap within their registers.
-fn pairs(kernel: &Kernel) -> Vec<ChainedDots> {
+/// The loops of partitions whose dots can overlap within their registers, or regardless of them if the plan asks for it.
+fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
+    if plan.chained == Some(false) {
+        return Vec::new();
+    }
     let Some(division) = kernel.specialization() else { return Vec::new() };
     // The assembler reserves registers for dots in flight within the number at the start; otherwise it serializes dots.
     let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
@@ -61,7 +65,7 @@ fn pairs(kernel: &Kernel) -> Vec<ChainedDots> {
         };
         let fits = |pair: &ChainedDots| {
             let held = pair.registers(kernel);
-            held <= at_start && held + OTHER_REGISTERS <= registers
+            plan.chained == Some(true) || held <= at_start && held + OTHER_REGISTERS <= registers
         };
         let loops = rtc_ir::walk_block(kernel, *partition).into_iter();
         pairs.extend(loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits));

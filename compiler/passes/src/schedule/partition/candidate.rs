@@ -16,6 +16,7 @@ use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::pass::missing;
+use crate::plan::Plan;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
@@ -45,7 +46,7 @@ impl Candidate {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
-        let Loads { accesses, version, rows, before } = match accesses(&staged) {
+        let Loads { accesses, version, rows, before } = match accesses(&staged, cx.plan) {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -63,7 +64,7 @@ impl Candidate {
         if accesses.values().any(is_written) {
             return Ok(Err(Refusal::WrittenInLoop));
         }
-        let before = resident_operands::stored(&staged, &before, &loops, &written);
+        let before = resident_operands::stored(&staged, &before, &loops, &written, cx.plan.resident);
         let mut with_rows = Vec::new();
         for of in loops {
             with_rows.push((of, row_vectors::stage(&mut staged, of, &rows, &written)?));
@@ -179,7 +180,7 @@ struct Loads {
 }
 
 /// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
-fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
+fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     let mmas = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
         all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
@@ -221,8 +222,8 @@ fn accesses(kernel: &Kernel) -> Result<Loads, Refusal> {
         return Err(*reason);
     }
     let version = refused.first().map(|(_, reason)| *reason);
-    let rows = row_vectors::find(&mut known, &loops);
-    let before = resident_operands::find(&mut known, &loops);
+    let rows = if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(&mut known, &loops) };
+    let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, rows, before })
 }
 

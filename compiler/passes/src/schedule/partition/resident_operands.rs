@@ -38,15 +38,17 @@ pub(crate) struct ResidentOperand {
     pub access: BoxAccess,
 }
 
-/// The loads outside of these loops that give left operands of their dots, where they are of boxes.
-pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, BoxAccess> {
+/// The loads outside of these loops that give left operands of their dots, where they are of boxes; `asked` decides whether
+/// producers copy them, if it is given.
+pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op], asked: Option<bool>) -> HashMap<Op, BoxAccess> {
     let kernel = known.kernel;
     let inside: HashSet<Op> =
         loops.iter().flat_map(|of| rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0])).collect();
     let mut found = HashMap::new();
     for op in &inside {
         let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(*op) else { continue };
-        let Some(load) = loaded(kernel, kernel.operand(*op, 0), loops).filter(|load| !inside.contains(load)) else {
+        let Some(load) = loaded(kernel, kernel.operand(*op, 0), loops, asked).filter(|load| !inside.contains(load))
+        else {
             continue;
         };
         if let Some(access) = known.load(load).ok().filter(|access| !access.is_made) {
@@ -57,13 +59,14 @@ pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Box
 }
 
 /// The load of a tile, perhaps behind a change of layout or a transposition, unless threads do it better.
-fn loaded(kernel: &Kernel, mut value: Value, loops: &[Op]) -> Option<Op> {
+fn loaded(kernel: &Kernel, mut value: Value, loops: &[Op], asked: Option<bool>) -> Option<Op> {
     loop {
         let op = kernel.def_op(value)?;
         match kernel.kind(op) {
             OpKind::Load { volatile: false, vector, .. } => {
                 let bytes = kernel.value_type(value).elem()?.bytes();
-                return (loops.len() > 1 || vector.unwrap_or(1) * bytes < WIDE).then_some(op);
+                let is_better = loops.len() > 1 || vector.unwrap_or(1) * bytes < WIDE;
+                return asked.unwrap_or(is_better).then_some(op);
             }
             OpKind::ConvertLayout {} | OpKind::Trans { .. } => value = kernel.operand(op, 0),
             _ => return None,
@@ -77,13 +80,14 @@ pub(crate) fn stored(
     loads: &HashMap<Op, BoxAccess>,
     loops: &[Op],
     written: &HashSet<Memory>,
+    asked: Option<bool>,
 ) -> Vec<ResidentOperand> {
     let body = kernel.body();
     let beside = loops.iter().all(|of| kernel.op(*of).parent == Some(body));
     let mut found = Vec::new();
     for store in kernel.ops(body).filter(|op| beside && matches!(kernel.kind(*op), OpKind::LocalStore {})) {
         let (value, buffer) = (kernel.operand(store, 0), kernel.operand(store, 1));
-        let Some(access) = loaded(kernel, value, loops).and_then(|load| loads.get(&load)) else { continue };
+        let Some(access) = loaded(kernel, value, loops, asked).and_then(|load| loads.get(&load)) else { continue };
         let straight = kernel.def_op(value).is_some_and(|op| !matches!(kernel.kind(op), OpKind::Trans { .. }));
         let first = loops.iter().all(|of| kernel.is_before(store, *of));
         let once =

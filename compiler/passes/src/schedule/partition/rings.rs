@@ -8,8 +8,8 @@
 //! ```
 
 use rtc_ir::{
-    Builder, Elem, Kernel, Literal, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap, constant_bits,
-    place_bytes, regions, view,
+    Block, Builder, Elem, Kernel, Literal, Loc, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap,
+    constant_bits, place_bytes, regions, view,
 };
 
 use super::branch::branch;
@@ -161,6 +161,7 @@ impl Shared<'_> {
             }
             for number in members {
                 let (copy, access) = &of.copies[number];
+                let (loc, last) = (kernel.op(*copy).loc, kernel.previous_op(state.end));
                 let place = self.place(
                     kernel,
                     state.end,
@@ -169,6 +170,9 @@ impl Shared<'_> {
                     view::CopyAsync::at(kernel, *copy).buffer(),
                 )?;
                 fill(kernel, state.end, &names, (access, &maps[number]), place, full)?;
+                // The copy is at the place of the load that it stands for, not at that of the loop.
+                let first = last.and_then(|last| kernel.next_op(last));
+                locate(kernel, first, state.end, loc);
             }
         }
         self.make_maps(kernel, &state, &names, maps, programs)?;
@@ -308,6 +312,17 @@ impl Shared<'_> {
 
 fn last_of((levels, _): (Vec<Level>, Value)) -> Result<Level, PassError> {
     levels.last().copied().ok_or_else(|| missing("a loop"))
+}
+
+/// Gives operations from one up to `end`, and those in them, a place in the source.
+fn locate(kernel: &mut Kernel, first: Option<Op>, end: Op, loc: Loc) {
+    let mut next = first.filter(|op| *op != end);
+    while let Some(op) = next {
+        let blocks: Vec<Block> = kernel.op(op).blocks.iter().copied().collect();
+        let nested = blocks.into_iter().flat_map(|block| rtc_ir::walk_block(kernel, block)).collect::<Vec<Op>>();
+        nested.into_iter().chain([op]).for_each(|op| kernel.set_loc(op, loc));
+        next = kernel.next_op(op).filter(|op| *op != end);
+    }
 }
 
 /// The bytes of a copy.

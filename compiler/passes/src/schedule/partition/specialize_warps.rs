@@ -90,7 +90,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
-                let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made);
+                let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
                 let worth = if overlaps { OVERLAP * blocks } else { blocks };
                 if best.as_ref().is_none_or(|(other, _)| worth > *other) {
                     best = Some((worth, made));
@@ -181,8 +181,10 @@ fn fitting(
     let most = cx.target.sm.shared_for(form.blocks);
     let rings = found.rings.iter().chain(&found.row_rings);
     let slot: u64 = rings.map(|ring| place_bytes(Type::Shared(*ring))).sum();
-    form.slots = form.slots.min((u64::from(most) / slot.max(1)) as u32);
-    let least = if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
+    form.slots = cx.plan.ring.unwrap_or(form.slots).min((u64::from(most) / slot.max(1)) as u32);
+    let least = if cx.plan.ring.is_some() {
+        1
+    } else if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
         LEAST_SLOTS + 1
     } else {
         LEAST_SLOTS

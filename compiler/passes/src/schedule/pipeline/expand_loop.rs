@@ -38,13 +38,14 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "expand-loop", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
+pub(crate) fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel) {
         let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { continue };
         let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
         match plan {
             (Some(slots), Some(ahead), pending) => {
-                if let Some(copied) = addresses(kernel, op, &roots(kernel, &copies(kernel, op))) {
+                let prefetches = cx.plan.registers != Some(false);
+                if let (true, Some(copied)) = (prefetches, addresses(kernel, op, &roots(kernel, &copies(kernel, op)))) {
                     let loads = beside_copies(kernel, op, &copied);
                     prefetch(kernel, op, &loads)?;
                 }

@@ -17,6 +17,7 @@ use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view
 use super::expand_loop::{self, mma_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
+use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::shared_bytes;
 use crate::work::registers;
@@ -37,6 +38,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let mut wished = stages(kernel, *op).min(trips);
         if !has_dots(kernel, kernel.op(*op).blocks[0]) {
             wished = wished.min(most_slots(kernel, copies(kernel, *op).into_iter()));
+        }
+        if let Some(plan) = given(kernel, *op, &cx.plan) {
+            set_plan(kernel, *op, plan);
+            continue;
         }
         let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
         set_plan(kernel, *op, plan);
@@ -75,6 +80,18 @@ impl RingPlan {
     fn plain(slots: u32) -> RingPlan {
         RingPlan { slots, ahead: slots - 1, pending: 0 }
     }
+}
+
+/// The ring of a loop as a plan gives it, with what the plan leaves open as in rings with one barrier in an iteration. A slot
+/// that a dot in flight reads is not filled, nor one that has not been read.
+fn given(kernel: &Kernel, op: Op, plan: &Plan) -> Option<RingPlan> {
+    if (plan.slots, plan.ahead, plan.in_flight) == (None, None, None) {
+        return None;
+    }
+    let slots = plan.slots.or(plan.ahead.map(|ahead| ahead + 1)).unwrap_or_else(|| stages(kernel, op)).max(1);
+    let pending = u32::from(plan.in_flight == Some(true) && slots > 1 && mma_in_flight(kernel, op).is_some());
+    let ahead = plan.ahead.unwrap_or(slots - 1).min(slots - pending);
+    Some(if slots == 1 { RingPlan::plain(1) } else { RingPlan { slots, ahead, pending } })
 }
 
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many

@@ -17,6 +17,7 @@ def sums(x, o, n, BLOCK: tl.constexpr):
 
 
 def kernel_fn(x):
+    x = x.copy()
     o = np.empty(x.shape[0], np.float32)
     sums[(x.shape[0],)](x, o, x.shape[1], BLOCK=16)
     return o

@@ -16,6 +16,7 @@ def quantize(x, out, scales, n, BLOCK: tl.constexpr):
 
 
 def kernel_fn(x):
+    x = x.copy()
     out, scales = rtc.float8_e4m3fn.empty(x.shape), np.empty(x.shape[0], np.float32)
     quantize[(x.shape[0],)](x, out, scales, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
     return out, scales

@@ -1,0 +1,338 @@
+//! `rtc explore`: a kernel as one HTML page.
+
+use crate::explore_arguments::ExploreArguments;
+use crate::output::{self, out, outln};
+use crate::problem::Problem;
+use crate::report::{Progress, Reporter};
+use crate::run::{self, Input};
+use crate::{cache::Store, decided, input, ptx, sanitize, tile_ir, trusted};
+use rtc_build::Assembler;
+use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
+use rtc_explore::{LaunchInput, Page};
+use rtc_runtime::sanitize::{Checks, Report};
+use rtc_runtime::timeline::{Model, Timeline};
+use rtc_runtime::{Device, Error};
+use rtc_source::{Code, SourceMap, render};
+use rtc_testing::{LaunchFile, Tensors};
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Writes the page, or serves it.
+pub(crate) fn explore(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if arguments.serve {
+        return serve(arguments, reporter);
+    }
+    let (page, timeline) = make(arguments, reporter, &mut Vec::new())?;
+    if let (Some(path), Some(timeline)) = (&arguments.trace, &timeline) {
+        output::write(path, rtc_explore::chrome_trace(timeline).to_string().as_bytes())?;
+    }
+    if arguments.json {
+        let json = serde_json::to_string(&page).map_err(|error| Problem::bug("explore", error.to_string()))?;
+        return match &arguments.output {
+            Some(path) => output::write(path, json.as_bytes()),
+            None => out!("{json}\n"),
+        };
+    }
+    let named = || PathBuf::from(format!("{}.html", input::stem_of(&arguments.kernels.file)));
+    let path = arguments.output.clone().unwrap_or_else(named);
+    output::write(&path, rtc_explore::html(&page, false).as_bytes())?;
+    outln!("{}", path.display())
+}
+
+/// Serves the page to this machine until the process ends.
+fn serve(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if input::is_standard_input(&arguments.kernels.file) {
+        return Err(Problem::Usage("--serve needs a file, which it reads again when it changes".into()));
+    }
+    let failed = |error: std::io::Error| Problem::input(Code::IO, format!("cannot serve the page: {error}"));
+    let served = rtc_explore::serve(arguments.port).map_err(failed)?;
+    outln!("{}", served.url())?;
+    let first: Vec<PathBuf> = std::iter::once(&arguments.kernels.file)
+        .chain(&arguments.launch)
+        .chain(&arguments.kernels.spec)
+        .cloned()
+        .collect();
+    let watched = RefCell::new(first.clone());
+    let stamp = || stamp(&watched.borrow());
+    let mut page = || {
+        let mut files = first.clone();
+        let made = make(arguments, reporter, &mut files);
+        *watched.borrow_mut() = files;
+        match made {
+            Ok((page, _)) => rtc_explore::html(&page, true),
+            Err(problem) => rtc_explore::failure(&problem_text(&problem)),
+        }
+    };
+    served.run(&stamp, &mut page).map_err(failed)
+}
+
+/// The state of files: a number that changes with them.
+fn stamp(files: &[PathBuf]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        let data = std::fs::metadata(file).ok();
+        data.map(|data| (data.len(), data.modified().ok())).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// An error as text.
+fn problem_text(problem: &Problem) -> String {
+    match problem {
+        Problem::Diagnostics { sources, list } => list.iter().map(|found| render(sources, found, false)).collect(),
+        Problem::Input { code, message, .. } => format!("error[{code}]: {message}"),
+        Problem::Rendered(message) | Problem::Usage(message) => format!("error: {message}"),
+        Problem::Bug { stage, message, .. } => format!("error[internal]: {message}\nit happened in: {stage}"),
+        Problem::Said(_) | Problem::NobodyReads => String::new(),
+    }
+}
+
+/// A kernel, and what it is compiled for.
+struct Subject {
+    input: Input,
+    spec: Spec,
+    arch: String,
+    launch: Option<(PathBuf, LaunchFile, Tensors)>,
+}
+
+/// The data of the page, and the whole timeline. The files that it depends on are added to `files`.
+fn make(
+    arguments: &ExploreArguments,
+    reporter: &Reporter,
+    files: &mut Vec<PathBuf>,
+) -> Result<(Page, Option<Timeline>), Problem> {
+    let subject = subject(arguments, reporter, files)?;
+    let Subject { input, spec, arch, launch } = &subject;
+    let mut watch = Watch { progress: reporter.follow(format!("{} for {arch}", input.kernel())), passes: Vec::new() };
+    let compiled = compile(input, &spec.options, arch, &mut watch);
+    let Watch { progress, mut passes } = watch;
+    progress.finish();
+    let failed = |failure| Problem::compile(input.sources(), failure);
+    let (first, compiled) = compiled.map_err(failed)?;
+    passes.insert(0, ("sema", first));
+    let artifact = compiled.artifact.clone();
+    let decisions = input.decisions(spec, arch).map_err(failed)?;
+    let (resources, _) = decided::resources(&artifact, arch, decisions.registers);
+    let sass = Assembler::find_for(arch)
+        .and_then(|assembler| assembler.disassembled(&artifact.ptx, &artifact.metadata.symbol, arch));
+    let mut remarks = compiled.warnings.clone();
+    remarks.extend(decisions.loops);
+    let launched = match launch {
+        Some((path, launch, tensors)) => {
+            Some(launched(arguments, &subject, (path, launch, tensors), compiled, reporter)?)
+        }
+        None => None,
+    };
+    let page = rtc_explore::explore(&rtc_explore::Input {
+        kernel: input.kernel(),
+        arch,
+        version: rtc_compiler::COMPILER_VERSION,
+        sources: input.sources(),
+        passes: &passes,
+        ptx: &artifact.ptx,
+        sass: sass.as_deref(),
+        remarks: &remarks,
+        resources: &resources,
+        launch: launched.as_ref(),
+    });
+    Ok((page, launched.map(|launched| launched.timeline)))
+}
+
+/// Reads the kernel, and the launch if there is one.
+fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<PathBuf>) -> Result<Subject, Problem> {
+    let kernels = &arguments.kernels;
+    if ptx::is_ptx(&kernels.file) {
+        return Err(Problem::Usage("explore takes a source or a .tir file; a .ptx file has no stages to show".into()));
+    }
+    // A signature is given instead of a launch, so that these are not refused where the command line is read.
+    for (name, given) in [("--trace", arguments.trace.is_some()), ("--no-sanitize", arguments.no_sanitize)] {
+        if given && arguments.launch.is_none() {
+            return Err(Problem::Usage(format!("{name} needs a launch; give --launch LAUNCH.json")));
+        }
+    }
+    let read = match &arguments.launch {
+        Some(path) => Some((path, read_launch(path, files)?)),
+        None => None,
+    };
+    if tile_ir::is_tile_ir(&kernels.file) {
+        let kernel = tile_ir::load(&kernels.file)?;
+        let (mut archs, options) = tile_ir::request(kernels, &kernel)?;
+        let mut spec = Spec { options, ..Spec::default() };
+        if let Some((path, (_, given, _))) = &read {
+            tile_ir::check_spec(given, &kernel).map_err(|message| Problem::file(Code::LAUNCH_FILE, path, message))?;
+            spec = given.clone();
+            if kernels.arch.is_empty() {
+                archs = vec![default_arch(given)];
+            }
+        }
+        let arch = one_target(archs)?;
+        let launch = read.map(|(path, (launch, _, tensors))| (path.clone(), launch, tensors));
+        return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch });
+    }
+    let program = input::load(&kernels.file, &kernels.include, &kernels.levels, reporter)?;
+    files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
+    let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
+    let Some((path, (launch, spec, tensors))) = read else {
+        let mut requests = input::requests(kernels, &program)?;
+        let (Some(request), true) = (requests.pop(), requests.is_empty()) else {
+            return Err(Problem::Usage("explore takes one kernel; give one --spec or --signature".into()));
+        };
+        let arch = one_target(request.archs)?;
+        let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
+        return Ok(Subject {
+            input: Input::Source(Box::new((program, request.specialization))),
+            spec,
+            arch,
+            launch: None,
+        });
+    };
+    let mut spec = spec;
+    input::apply_options(kernels, &mut spec)?;
+    if let [kernel] = kernels.kernel.as_slice() {
+        spec.kernel = Some(kernel.clone());
+    }
+    let arch = one_target(if kernels.arch.is_empty() { vec![default_arch(&spec)] } else { kernels.arch.clone() })?;
+    let (spec, _) = run::settle(&program, spec, &launch, &tensors, (&Device::emulator(), &arch), reporter)?;
+    let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
+    let launch = Some((path.clone(), launch, tensors));
+    Ok(Subject { input: Input::Source(Box::new((program, specialization))), spec, arch, launch })
+}
+
+/// The target of a launch in the emulator, as for `rtc run`.
+fn default_arch(spec: &Spec) -> String {
+    spec.arch.clone().unwrap_or_else(|| Device::emulator().arch().to_string())
+}
+
+fn one_target(archs: Vec<String>) -> Result<String, Problem> {
+    match <[String; 1]>::try_from(archs) {
+        Ok([arch]) => Ok(arch),
+        Err(archs) if archs.is_empty() => Ok(DEFAULT_ARCH.to_owned()),
+        Err(_) => Err(Problem::Usage("explore takes one target".into())),
+    }
+}
+
+fn read_launch(path: &Path, files: &mut Vec<PathBuf>) -> Result<(LaunchFile, Spec, Tensors), Problem> {
+    let wrong = |message: String| Problem::file(Code::LAUNCH_FILE, path, message);
+    let launch = LaunchFile::parse(&input::read_text(path)?).map_err(|error| wrong(error.to_string()))?;
+    let spec = run::read_spec(&launch).map_err(wrong)?;
+    let tensors = run::tensors_of(path, &launch)?;
+    files.extend(launch.tensors.iter().map(|name| input::beside(path, name)));
+    Ok((launch, spec, tensors))
+}
+
+/// Keeps the kernel after each pass.
+struct Watch {
+    progress: Progress,
+    passes: Vec<(&'static str, String)>,
+}
+
+impl Observer for Watch {
+    fn enter(&mut self, stage: &'static str) {
+        self.progress.enter(stage);
+    }
+
+    fn static_print(&mut self, line: &str) {
+        self.progress.static_print(line);
+    }
+
+    fn long(&mut self, instructions: u64) {
+        self.progress.long(instructions);
+    }
+
+    fn wants_locations(&self) -> bool {
+        true
+    }
+
+    fn after_pass(&mut self, pass: &'static str, text: &dyn Fn() -> String) {
+        // The passes begin again where a structure did not fit: only the last attempt counts.
+        if self.passes.first().is_some_and(|(first, _)| *first == pass) {
+            self.passes.clear();
+        }
+        self.passes.push((pass, text()));
+    }
+}
+
+/// The kernel before all passes as text, and the result. It is compiled without the cache, which has no passes.
+fn compile(
+    input: &Input,
+    options: &LaunchOptions,
+    arch: &str,
+    watch: &mut Watch,
+) -> Result<(String, Compiled), Failure> {
+    match input {
+        Input::Source(source) => {
+            let (program, specialization): &(Program, _) = source;
+            let hash = || rtc_compiler::source_hash(program, specialization, arch);
+            let compiled = rtc_compiler::compile(program, specialization, arch, hash(), watch)?;
+            let first = rtc_compiler::analyse(program, specialization, arch, hash(), &mut Silent)?;
+            Ok((rtc_explore::tile_ir(&first.kernel), compiled))
+        }
+        Input::TileIr(kernel) => {
+            let compiled = kernel.compile(options, arch, watch)?;
+            Ok((rtc_explore::tile_ir(&kernel.analyse(options, arch)?.kernel), compiled))
+        }
+    }
+}
+
+/// The findings of the interpreter, which alone knows the promises of the source.
+fn promises(
+    subject: &Subject,
+    launch: &LaunchFile,
+    tensors: &Tensors,
+    reporter: &Reporter,
+) -> Result<Vec<Report>, Problem> {
+    let device = Device::interpreter()?.sanitize(sanitize::of_interpreter(Checks::ALL))?;
+    let Subject { input, spec, arch, .. } = subject;
+    let store = Store::open(false, reporter);
+    let compiled = input.compile(&store, &device, spec, arch, reporter, &mut Silent);
+    Ok(compiled.map_or(Vec::new(), |compiled| sanitize::interpreted(&compiled.kernel, launch, tensors, reporter)))
+}
+
+/// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
+fn launched(
+    arguments: &ExploreArguments,
+    subject: &Subject,
+    (path, launch, tensors): (&Path, &LaunchFile, &Tensors),
+    compiled: Compiled,
+    reporter: &Reporter,
+) -> Result<LaunchInput, Problem> {
+    let load = |device: &Device| -> Result<rtc_runtime::Kernel, Problem> {
+        let loaded = trusted::load(device, compiled.clone(), &mut Silent);
+        let loaded = loaded.map_err(|error| match error {
+            rtc_runtime::jit::CompileError::Compiler { failure, .. } => Problem::compile(&SourceMap::new(), failure),
+            rtc_runtime::jit::CompileError::Runtime(error) => error.into(),
+        })?;
+        Ok(trusted::in_bounds(&loaded.kernel))
+    };
+    let device = Device::emulator();
+    let kernel = load(&device.count()?.record()?)?;
+    let progress = reporter.follow(format!("{} on {device}", compiled.artifact.metadata.symbol));
+    let outcome = launch.run(&kernel, tensors);
+    progress.finish();
+    let fault = match outcome {
+        Ok(_) => None,
+        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => Some(fault.to_string()),
+        Err(error) => return Err(run::launch_problem(path, error)),
+    };
+    let mut findings = Vec::new();
+    if !arguments.no_sanitize {
+        let kernel = load(&device.sanitize_within(Checks::ALL, None)?)?;
+        let progress = reporter.follow(format!("{} under the sanitizer", compiled.artifact.metadata.symbol));
+        if let Err(rtc_testing::Error::Runtime(Error::Sanitizer(found))) = launch.run(&kernel, tensors) {
+            findings = found.into();
+        }
+        progress.finish();
+        findings.extend(promises(subject, launch, tensors, reporter)?);
+    }
+    let model = Model::of_arch(&subject.arch);
+    let grid = launch.grid(kernel.metadata()).map_err(|error| run::launch_problem(path, error.into()))?;
+    Ok(LaunchInput {
+        grid,
+        counters: kernel.take_counters().unwrap_or_default(),
+        timeline: kernel.take_trace().map(|trace| trace.replay(model)).unwrap_or_default(),
+        model: model.name,
+        findings,
+        fault,
+    })
+}

@@ -1,0 +1,42 @@
+//! The arguments of `rtc explore`.
+
+use crate::arguments::KernelArguments;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The page is one file that needs no network. A click on a line shows what belongs to it in the source, in tile IR and\n\
+    in PTX (and in SASS, where ptxas and nvdisasm are found). With --launch the kernel runs in the emulator, which gives\n\
+    counts by line, findings of the sanitizer, a roofline and the timeline of the first block.\n\n\
+    Examples:\n  \
+    rtc explore softmax.rt --launch launch.json\n  \
+    rtc explore matmul.py --signature '*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, 128, 128, 64' --arch sm_90a -o matmul.html\n  \
+    rtc explore matmul.rt --launch launch.json --trace matmul.perfetto.json\n  \
+    rtc explore matmul.rt --launch launch.json --serve"
+)]
+pub(crate) struct ExploreArguments {
+    #[command(flatten)]
+    pub(crate) kernels: KernelArguments,
+    /// A launch to run in the emulator; its spec takes the place of a signature
+    #[arg(long, value_name = "LAUNCH.json", conflicts_with_all = ["signature", "spec"])]
+    pub(crate) launch: Option<PathBuf>,
+    /// Write the page to this file [default: the name of FILE with the ending .html, in the current directory]
+    #[arg(short, long, value_name = "PAGE.html")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the data of the page as JSON instead: to the file that -o names, else to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also write the timeline for Perfetto (ui.perfetto.dev) and Chrome
+    #[arg(long, value_name = "TRACE.json")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Do not check the launch with the sanitizer
+    #[arg(long)]
+    pub(crate) no_sanitize: bool,
+    /// Serve the page to this machine instead of writing it; it loads again when a file changes
+    #[arg(long, conflicts_with_all = ["output", "json", "trace"])]
+    pub(crate) serve: bool,
+    /// The port of --serve [default: one that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true, requires = "serve")]
+    pub(crate) port: u16,
+}
