@@ -10,6 +10,7 @@
 //! all. Which promise or option would change a decision is found by trial (`suggestions.rs` has the candidates): the
 //! driver runs the passes again and compares the [`Grade`]s.
 
+pub mod outline;
 mod reads;
 mod reasons;
 mod sentences;

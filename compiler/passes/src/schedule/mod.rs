@@ -4,7 +4,6 @@ pub mod decisions;
 pub mod insert_waits;
 pub mod invariant_divisors;
 pub mod operands;
-pub mod outline;
 pub mod overlap;
 pub mod partition;
 pub mod pipeline;

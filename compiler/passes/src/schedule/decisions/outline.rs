@@ -14,7 +14,7 @@
 
 use std::fmt::Write;
 
-use super::partition::persistent::described;
+use crate::schedule::partition::persistent::described;
 use rtc_ir::{Block, Kernel, Op, OpKind, Traits, Type, Value, constant_bits, place_bytes, regions, trip_count, view};
 
 /// The outline of a kernel, as `rtc emit --stage plan` prints it.
