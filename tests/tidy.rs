@@ -278,9 +278,11 @@ fn semantic_analysis_imports_downward() {
 
 /// Groups of passes, from the lowest: each uses those before it. A folder of `schedule` is a group of its own; what lies
 /// in `schedule` itself is in the group named so.
-const PASS_GROUPS: [&str; 14] = [
+const PASS_GROUPS: [&str; 16] = [
     "plan",
     "pass",
+    "rewrite",
+    "rules",
     "access",
     "work",
     "place",
@@ -395,6 +397,26 @@ fn pure_crates_do_no_io() {
         let code = text.split("#[cfg(test)]").next().unwrap_or("");
         for word in ["std::fs", "std::env::var", "std::net", "SystemTime", "Instant::now"] {
             assert!(!code.contains(word), "{name}: {word}");
+        }
+    }
+}
+
+/// Every rewrite rule shows on examples what it does, alone.
+#[test]
+fn every_rule_has_filetests() {
+    let root = root().join("tests/filetests/rules");
+    let mut names = Vec::new();
+    for rule in rtc_passes::RULES.iter().flat_map(|(_, rules)| *rules) {
+        let folder = root.join(rule.name);
+        let mut found = Vec::new();
+        files(&folder, ".tir", &mut found);
+        assert!(!found.is_empty(), "rule `{}`: no filetest in {}", rule.name, shown(&folder));
+        assert!(!names.contains(&rule.name), "two rules are called `{}`", rule.name);
+        names.push(rule.name);
+        for path in found {
+            let text = fs::read_to_string(&path).expect("readable");
+            let first = format!("// rule: {}", rule.name);
+            assert_eq!(text.lines().next(), Some(&first[..]), "{}", shown(&path));
         }
     }
 }

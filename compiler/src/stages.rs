@@ -15,8 +15,8 @@ use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::text::PrintOptions;
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
-    ADD_WARPS, ATOMICS_TO_TMA, LIMIT_SIZE, PassContext, PassError, SPLIT_CONVERSIONS, conversions_remark, long_kernel,
-    reductions_remarks, warps_remark,
+    ADD_WARPS, ATOMICS_TO_TMA, LIMIT_SIZE, PassContext, PassError, Reductions, SPECIALIZE_WARPS, SPLIT_CONVERSIONS,
+    conversions_remark, long_kernel, warps_remark,
 };
 use rtc_sema::{ModuleAst, TargetInfo};
 use rtc_source::{Code, Diagnostic, Severity, SourceMap};
@@ -360,6 +360,7 @@ fn run_all(
     watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     let mut remarks = Vec::new();
+    let mut reductions = Reductions::default();
     let given = kernel.phase;
     for pass in rtc_passes::PASSES.iter().skip_while(|pass| pass.needs != given) {
         if pass.leaves > until {
@@ -373,6 +374,9 @@ fn run_all(
         if pass.name == SPLIT_CONVERSIONS.name {
             remarks.extend(conversions_remark(kernel));
         }
+        if pass.name == SPECIALIZE_WARPS.name {
+            reductions = Reductions::of(kernel, cx);
+        }
         watch(pass.name, kernel, cx);
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
         kernel.phase = pass.leaves;
@@ -382,7 +386,7 @@ fn run_all(
             remarks.extend(warps_remark(kernel, cx));
         }
         if pass.name == ATOMICS_TO_TMA.name {
-            remarks.extend(reductions_remarks(kernel, cx));
+            remarks.extend(reductions.remarks(kernel, cx));
         }
         if pass.name == LIMIT_SIZE.name
             && let Some(size) = long_kernel(kernel)

@@ -11,6 +11,7 @@ const MOST: &[(&str, usize)] = &[
     ("compiler/lints/src", 0),
     ("compiler/codegen/src", 10),
     ("compiler/passes/src/tile", 6),
+    ("compiler/passes/src/rules", 0),
     ("compiler/passes/src/laid", 2),
     ("compiler/passes/src/place", 0),
     ("compiler/passes/src/work", 0),

@@ -89,6 +89,11 @@ pub fn is_loop(kind: &OpKind) -> bool {
     (0..2).any(|block| repeats(kind, block))
 }
 
+/// Whether there is a loop nested in an operation.
+pub fn has_loops(kernel: &Kernel, op: Op) -> bool {
+    crate::walk_nested(kernel, op).into_iter().any(|op| is_loop(kernel.kind(op)))
+}
+
 /// The innermost loop around an operation.
 pub fn loop_around(kernel: &Kernel, mut op: Op) -> Option<Op> {
     loop {

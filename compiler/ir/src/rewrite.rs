@@ -9,9 +9,13 @@
 
 use std::collections::HashMap;
 
+use cranelift_entity::EntitySet;
 use smallvec::SmallVec;
 
 use crate::{Block, Kernel, Literal, Loc, Op, OpData, OpKind, Position, Traits, Type, Value, ValueData, ValueDef};
+
+/// The most users of a value that are searched for one.
+const MOST_SEARCHED: usize = 32;
 
 /// The map from original to cloned values.
 pub type ValueMap = HashMap<Value, Value>;
@@ -29,12 +33,19 @@ impl Kernel {
 
     /// The operations that use a value, each once, in the order in which the uses were added.
     pub fn users(&self, value: Value) -> Vec<Op> {
-        let mut users: Vec<Op> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        for op in &self.users[value] {
+        let entries = &self.users[value];
+        let mut users: Vec<Op> = Vec::with_capacity(entries.len());
+        let mut seen = EntitySet::new();
+        for op in entries {
             // Entries of former users stay behind.
             let data = &self.ops[*op];
-            if data.parent.is_some() && data.operands.contains(&value) && seen.insert(*op) {
+            let is_user = data.parent.is_some() && data.operands.contains(&value);
+            // Most values have few users; a search among those takes less time than a set.
+            let is_new = match entries.len() {
+                0..=MOST_SEARCHED => !users.contains(op),
+                _ => seen.insert(*op),
+            };
+            if is_user && is_new {
                 users.push(*op);
             }
         }

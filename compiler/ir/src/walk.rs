@@ -14,6 +14,24 @@ pub fn walk_block(kernel: &Kernel, block: Block) -> Vec<Op> {
     out
 }
 
+/// All operations nested in an operation, in print order.
+pub fn walk_nested(kernel: &Kernel, op: Op) -> Vec<Op> {
+    let mut out = Vec::new();
+    for block in &kernel.op(op).blocks {
+        visit(kernel, *block, &mut out);
+    }
+    out
+}
+
+/// An operation, and all nested in it.
+pub fn walk_op(kernel: &Kernel, op: Op) -> Vec<Op> {
+    let mut out = vec![op];
+    for block in &kernel.op(op).blocks {
+        visit(kernel, *block, &mut out);
+    }
+    out
+}
+
 fn visit(kernel: &Kernel, block: Block, out: &mut Vec<Op>) {
     for op in kernel.ops(block) {
         out.push(op);

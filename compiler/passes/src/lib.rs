@@ -8,6 +8,8 @@
 //!
 //! | folder | contents |
 //! | --- | --- |
+//! | `rewrite` | the driver of rewrite rules |
+//! | `rules` | rewrite rules |
 //! | `access` | analyses of the addresses that loads and stores access: aliases, boxes of tensors, widths |
 //! | `work` | estimates of a kernel's instructions, registers and work |
 //! | `place` | passes on a scheduled kernel: shared memory, barriers, limits |
@@ -27,6 +29,8 @@ mod plan;
 mod access;
 mod laid;
 mod place;
+mod rewrite;
+mod rules;
 mod schedule;
 mod tile;
 pub mod work;
@@ -39,9 +43,11 @@ pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use plan::{NoPlan, Plan};
+pub use rewrite::{Rewriter, Rule};
+pub use rules::{RULES, apply_rule};
 pub use schedule::decisions::outline::outline;
 pub use schedule::decisions::{Attempt, Decision, Grade, Suggestion, decisions, helps};
 pub use schedule::partition::specialize_warps::PASS as SPECIALIZE_WARPS;
 pub use schedule::pipeline::expand_loop::PASS as EXPAND_LOOP;
-pub use schedule::tma::atomics_to_tma::{PASS as ATOMICS_TO_TMA, reductions_remarks};
+pub use schedule::tma::atomics_to_tma::{PASS as ATOMICS_TO_TMA, Reductions};
 pub use tile::add_warps::{PASS as ADD_WARPS, warps_remark};

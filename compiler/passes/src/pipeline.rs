@@ -9,22 +9,18 @@ pub const PASSES: &[Pass] = &[
     // tile: shapes and types, no layouts yet
     tile::lower_descriptors::PASS, // accesses that TMA cannot do are pointers and masks, which the next passes clean up
     tile::lower_block_pointers::PASS, // so are block pointers
-    tile::remove_invariant_iter_args::PASS, // loops carry all parts of block pointers; most of them never change
-    tile::raise_remainders::PASS,  // fewer operations, and their results are folded
-    tile::simplify::PASS,          // constants and identities, so that analyses see plain values
-    tile::unflatten_loops::PASS,   // before analyses of loops with dots; the constants that identify parts are known
-    tile::raise_reduce_to_dot::PASS, // before loops are split: those with dots are pipelined
+    tile::simplify::PASS, // constants and identities, so that analyses see plain values; loops carry all parts of block pointers
+    tile::unflatten_loops::PASS, // before analyses of loops with dots; the constants that identify parts are known
+    tile::combine::PASS,  // before loops are split and written out twice: those with dots are pipelined
     tile::alignment_versioning::PASS, // constants are folded, and both versions go through all that follows
     tile::unit_stride_versioning::PASS, // where the pass before makes no version
     tile::unify_induction_variables::PASS, // other induction variables are replaced by the loop index, so that values derived from both are equal
-    tile::fold_softmax_rescale::PASS,      // before loops are written out twice
     tile::split_loops::PASS,               // masks that hold go before anything looks at them
     tile::narrow_loads::PASS, // before layouts are chosen; the next pass merges values that this one computes twice
     tile::narrow_casts::PASS, // unpacked values are final, and the next pass merges equal ones
     tile::cse::PASS,          // masks and offsets that the source spells twice
     tile::licm::PASS,         // bounds and splats leave the loops
     tile::hoist_loads::PASS,  // loop-invariant addresses are before their loops now
-    tile::fuse_dot_accumulator::PASS, // accumulators are plain now, and dots have no layouts yet
     tile::add_warps::PASS, // sums are where they will be, and nothing after this pass forgets how many warps there are
     tile::transpose_dots::PASS, // a sum is carried through its dot alone now
     tile::store_versioning::PASS, // nothing moves operations in branches any more, and addresses are merged

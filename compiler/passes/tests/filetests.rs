@@ -1,13 +1,15 @@
 //! Passes on IR text: each `tests/filetests/passes/**/*.tir` is a test of its own and has its snapshot beside it, which
 //! holds the kernel before and after the pass. The result must verify and read back.
 //!
+//! Kernels in `tests/filetests/rules` are rewritten by one rule alone, which must match at least once.
+//!
 //! Kernels in `tests/filetests/analysis/accesses` are printed with what the analysis of accesses finds in them, after the
 //! passes that turn descriptors into pointers.
 //!
 //! A header of comments selects what runs:
 //!
 //! ```text
-//! // pass: coalesce          the pass, or `all`; `// analysis: accesses` instead
+//! // pass: coalesce          the pass, or `all`; `// rule: full-mask` or `// analysis: accesses` instead
 //! // target: sm_80           the target; sm_90a without this line
 //! // structure: pipelined    the launch option; auto without this line
 //! // plan: slots=4 ahead=2    decisions of the schedule; those of the passes without this line
@@ -16,7 +18,7 @@
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use rtc_passes::{PASSES, PassContext, PassError, plain, print_accesses, run_through};
+use rtc_passes::{PASSES, PassContext, PassError, apply_rule, plain, print_accesses, run_through};
 
 /// The header's word for the analysis.
 const ANALYSIS: &str = "accesses";
@@ -24,12 +26,13 @@ const ANALYSIS: &str = "accesses";
 /// The header of a test.
 struct Header {
     pass: String,
+    is_rule: bool,
     cx: PassContext,
 }
 
 /// Reads the header: lines `// KEY: VALUE` before any other line.
 fn header(text: &str) -> Header {
-    let mut pass = None;
+    let (mut pass, mut is_rule) = (None, false);
     let mut cx = PassContext {
         target: rtc_abi::Target::named("sm_90a").expect("it is in the table"),
         max_instructions: 50_000,
@@ -40,25 +43,29 @@ fn header(text: &str) -> Header {
     for line in text.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
         match key {
-            "pass" | "analysis" => pass = Some(value.trim().to_owned()),
+            "pass" | "analysis" | "rule" => (pass, is_rule) = (Some(value.trim().to_owned()), key == "rule"),
             "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
             "structure" => cx.structure = value.trim().parse().expect("a structure"),
             "plan" => cx.plan = value.trim().parse().expect("a plan"),
             _ => break,
         }
     }
-    Header { pass: pass.expect("`// pass: NAME` in the first line"), cx }
+    Header { pass: pass.expect("`// pass: NAME` in the first line"), is_rule, cx }
 }
 
 /// The text of the kernel after the pass, or the diagnostic.
 fn run(text: &str) -> String {
-    let Header { pass: wanted, cx } = header(text);
+    let Header { pass: wanted, is_rule, cx } = header(text);
     let mut kernel = rtc_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
     rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
     if wanted == ANALYSIS {
         return print_accesses(&plain(&kernel, &cx).unwrap_or_else(|e| panic!("{e}")));
     }
-    if wanted == "all" {
+    if is_rule {
+        let outcome = apply_rule(&mut kernel, &wanted).unwrap_or_else(|| panic!("there is no rule `{wanted}`"));
+        assert_ne!(outcome.unwrap_or_else(|e| panic!("{e}")), 0, "`{wanted}` does not match");
+        rtc_ir::verify(&kernel).unwrap_or_else(|e| panic!("{}", rtc_ir::print_errors(&kernel, &e)));
+    } else if wanted == "all" {
         run_through(&mut kernel, &cx, &mut |name, kernel| {
             if let Err(errors) = rtc_ir::verify(kernel) {
                 panic!("after {name}:\n{}", rtc_ir::print_errors(kernel, &errors));
@@ -113,7 +120,7 @@ fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) -> std::io::Result
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests").canonicalize()?;
     let (mut tests, mut snapshots) = (Vec::new(), Vec::new());
-    for folder in ["passes", "analysis/accesses"].map(|folder| root.join(folder)) {
+    for folder in ["passes", "rules", "analysis/accesses"].map(|folder| root.join(folder)) {
         files(&folder, "tir", &mut tests)?;
         files(&folder, "snap", &mut snapshots)?;
     }

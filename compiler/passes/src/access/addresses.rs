@@ -69,8 +69,7 @@ pub(crate) fn is_unchanged_beside_copies(kernel: &Kernel, of: Op, pointer: Value
 
 fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn(&OpKind) -> bool) -> bool {
     let read = memory(kernel, pointer);
-    let all = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    all.into_iter().all(|op| match kernel.kind(op) {
+    rtc_ir::walk_nested(kernel, of).into_iter().all(|op| match kernel.kind(op) {
         kind if passed(kind) => true,
         OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::Assume {} | OpKind::SpecialRegister { .. } => true,
         OpKind::InlineAsm { pure: true, .. } => true,
@@ -113,20 +112,9 @@ pub(crate) fn memory(kernel: &Kernel, pointer: Value) -> Option<Memory> {
     }
 }
 
-/// Whether a value is its first operand, perhaps in another shape or layout.
+/// Whether a value is its first operand, perhaps in another shape or layout, or to elements of another type.
 fn passes_pointer(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Splat {}
-            | OpKind::Broadcast {}
-            | OpKind::ExpandDims { .. }
-            | OpKind::Reshape { .. }
-            | OpKind::Trans { .. }
-            | OpKind::ConvertLayout {}
-            | OpKind::Hint { .. }
-            | OpKind::Unsplat {}
-            | OpKind::Bitcast { .. }
-    )
+    kind.forwards().is_some() || matches!(kind, OpKind::Bitcast { .. })
 }
 
 /// The one argument of the kernel that a pointer is computed from.

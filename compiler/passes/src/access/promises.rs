@@ -13,9 +13,7 @@ pub(crate) fn is_settled(kernel: &Kernel, value: Value) -> bool {
             // Values of the first block of such a loop are not visible in the second.
             OpKind::WhileLoop {} if block == kernel.op(op).blocks.first().copied() => return false,
             kind if regions::is_loop(kind) => {
-                let blocks = kernel.op(op).blocks.iter();
-                let inside = blocks.flat_map(|block| rtc_ir::walk_block(kernel, *block)).collect::<Vec<_>>();
-                return inside.into_iter().any(|op| regions::is_loop(kernel.kind(op)));
+                return regions::has_loops(kernel, op);
             }
             _ => return false,
         }

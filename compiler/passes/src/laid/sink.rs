@@ -36,8 +36,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 }
 
 fn has_loop(kernel: &Kernel, op: Op) -> bool {
-    let is_loop = |op: Op| regions::is_loop(kernel.kind(op));
-    is_loop(op) || kernel.op(op).blocks.iter().any(|block| rtc_ir::walk_block(kernel, *block).into_iter().any(is_loop))
+    regions::is_loop(kernel.kind(op)) || regions::has_loops(kernel, op)
 }
 
 /// The first operation of the block that needs the result of one, if there is a loop before it that does better without.

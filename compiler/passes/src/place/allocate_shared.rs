@@ -221,7 +221,7 @@ fn spread(kernel: &Kernel, numbers: &HashMap<Op, usize>, op: Op, made: Op) -> (u
         // Blocks that are not run one after the other, or more than once.
         let kind = kernel.kind(around);
         if regions::is_loop(kind) || regions::is_concurrent(kind) || regions::flow(kind).is_empty() {
-            let nested = kernel.op(around).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
+            let nested = rtc_ir::walk_nested(kernel, around).into_iter();
             first = first.min(numbers[&around]);
             last = nested.map(|op| numbers[&op]).fold(last, usize::max);
         }

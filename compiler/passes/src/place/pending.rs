@@ -290,8 +290,7 @@ fn guarded(kernel: &Kernel) -> HashSet<Op> {
 /// Whether an operation or one nested in it uses one of these barriers. Barriers are set up in the body of the kernel,
 /// and that is where all threads are sure to meet afterwards.
 fn uses_barrier(kernel: &Kernel, op: Op, set_up: &BTreeSet<Op>) -> bool {
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    [op].into_iter().chain(nested).any(|op| {
+    rtc_ir::walk_op(kernel, op).into_iter().any(|op| {
         let mut used =
             kernel.effects(op).filter(|(effect, _)| effect.space == Space::Barrier && effect.on != On::Result);
         used.any(|(_, value)| value.and_then(|v| kernel.allocation(v)).is_some_and(|made| set_up.contains(&made)))

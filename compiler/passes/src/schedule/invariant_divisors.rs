@@ -171,7 +171,7 @@ fn loop_without(kernel: &Kernel, op: Op, value: Value) -> Option<Op> {
         let Some(around) = kernel.block(block).parent.filter(|_| block != home) else { return found };
         match kernel.kind(around) {
             kind if regions::is_loop(kind) => {
-                if found.is_none() && has_loops(kernel, around) {
+                if found.is_none() && regions::has_loops(kernel, around) {
                     return None;
                 }
                 found = Some(around);
@@ -181,9 +181,4 @@ fn loop_without(kernel: &Kernel, op: Op, value: Value) -> Option<Op> {
         }
         at = around;
     }
-}
-
-fn has_loops(kernel: &Kernel, of: Op) -> bool {
-    let nested = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    nested.into_iter().any(|op| regions::is_loop(kernel.kind(op)))
 }

@@ -46,8 +46,7 @@ pub(crate) fn pressure(kernel: &Kernel, of: Op) -> u32 {
 }
 
 fn operands(kernel: &Kernel, op: Op) -> Vec<Value> {
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    [op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()).collect()
+    rtc_ir::walk_op(kernel, op).into_iter().flat_map(|op| kernel.op(op).operands.clone()).collect()
 }
 
 fn is_last_use(kernel: &Kernel, value: Value, after: &[Op]) -> bool {
@@ -59,16 +58,10 @@ fn is_made_in(kernel: &Kernel, value: Value, body: Block) -> bool {
 }
 
 /// The value whose registers a value lies in.
-fn source(kernel: &Kernel, mut value: Value) -> Value {
-    while let Some(op) = kernel.def_op(value) {
-        match kernel.kind(op) {
-            OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Splat {} | OpKind::Trans { .. } => {
-                value = kernel.operand(op, 0);
-            }
-            _ => break,
-        }
-    }
-    value
+fn source(kernel: &Kernel, value: Value) -> Value {
+    kernel.source_through(value, |kind| {
+        matches!(kind, OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Splat {} | OpKind::Trans { .. })
+    })
 }
 
 /// The registers of a thread for a tile of floats. Indices, masks and selects between constants are recomputed at their

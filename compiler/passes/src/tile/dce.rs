@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::effects::Effect;
-use rtc_ir::{Kernel, Op, OpKind, Phase, Traits, Value, ValueDef, regions};
+use rtc_ir::{Kernel, Op, Phase, Value, ValueDef, regions};
 
+use crate::rewrite::dead::{has_effect, is_terminator};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -31,24 +31,6 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
         }
     }
     Ok(())
-}
-
-/// Whether an operation or one nested in it does more than give results.
-pub(crate) fn has_effect(kernel: &Kernel, op: Op) -> bool {
-    let kind = kernel.kind(op);
-    let traits = kind.spec().traits;
-    if traits.has(Traits::NESTED) {
-        let nested = &kernel.op(op).blocks;
-        let has_effect = |o: Op| !is_terminator(kernel, o) && has_effect(kernel, o);
-        return regions::may_not_end(kind) || nested.iter().any(|b| kernel.ops(*b).any(has_effect));
-    }
-    matches!(kind, OpKind::Load { volatile: true, .. })
-        || is_terminator(kernel, op)
-        || kind.spec().effects.iter().any(Effect::lasts)
-}
-
-fn is_terminator(kernel: &Kernel, op: Op) -> bool {
-    kernel.kind(op).spec().traits.has(Traits::TERMINATOR)
 }
 
 /// All values that some effect depends on. A block argument is live only if it has a use other than being passed on.

@@ -3,19 +3,15 @@
 
 pub mod add_warps;
 pub mod alignment_versioning;
+pub mod combine;
 pub mod cse;
 pub mod dce;
-pub mod fold_softmax_rescale;
-pub mod fuse_dot_accumulator;
 pub mod hoist_loads;
 pub mod licm;
 pub mod lower_block_pointers;
 pub mod lower_descriptors;
 pub mod narrow_casts;
 pub mod narrow_loads;
-pub mod raise_reduce_to_dot;
-pub mod raise_remainders;
-pub mod remove_invariant_iter_args;
 pub mod simplify;
 pub mod split_loops;
 pub mod store_versioning;

@@ -38,7 +38,11 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let loads: Vec<Op> = rtc_ir::walk(kernel)
         .into_iter()
         .filter(|op| matches!(kernel.kind(*op), OpKind::Load { volatile: false, .. }))
+        .filter(|op| kernel.value_type(kernel.result(*op, 0)).shape().is_some())
         .collect();
+    if loads.is_empty() {
+        return Ok(());
+    }
     let infos = axis_info(kernel);
     let found: Vec<(Op, Vec<Runs>)> = loads.into_iter().map(|op| (op, repeated(kernel, &infos, op))).collect();
     let mut narrow = Narrow::default();

@@ -28,7 +28,7 @@ mod rewrite;
 
 use rtc_ir::{Block, Kernel, Op, OpKind, Phase, Value, constant_bits, regions, view};
 
-use super::dce::has_effect;
+use crate::rewrite::dead::has_effect;
 use crate::{Pass, PassContext, PassError};
 use parts::{Number, Parts};
 
@@ -173,8 +173,7 @@ impl Flat {
 
 /// Whether an operation or one nested in it reads memory.
 fn reads(kernel: &Kernel, op: Op) -> bool {
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    std::iter::once(op).chain(nested).any(|op| kernel.effects(op).next().is_some())
+    rtc_ir::walk_op(kernel, op).into_iter().any(|op| kernel.effects(op).next().is_some())
 }
 
 /// When the first block of a branch is executed.

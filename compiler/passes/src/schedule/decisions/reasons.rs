@@ -10,6 +10,7 @@ use super::{loops_at, reads};
 use crate::PassContext;
 use crate::access::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
 use crate::schedule::operands::staged::copied_width;
+use crate::schedule::pipeline::expand_loop::roots;
 use crate::schedule::pipeline::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
 use crate::schedule::pipeline::stages::stages;
 use crate::tile::alignment_versioning::{self, Ask};
@@ -213,12 +214,8 @@ fn loads_for(kernel: &Kernel, loads: impl Iterator<Item = (Op, String)>, what: &
 
 /// The loads that addresses of others follow from.
 fn indices(laid: &Kernel, of: Op, loads: &[Op]) -> HashSet<Op> {
-    let others = loads.iter().filter_map(|load| addresses(laid, of, &roots(laid, *load)));
+    let others = loads.iter().filter_map(|load| addresses(laid, of, &roots(laid, &[*load])));
     others.flat_map(|part| part.ops).collect()
-}
-
-fn roots(kernel: &Kernel, load: Op) -> Vec<Value> {
-    kernel.op(load).operands.iter().take(2).copied().collect()
 }
 
 /// Why a load is no copy; the conditions are those of `stage_operands`.
@@ -228,7 +225,7 @@ fn why_no_copy(kernel: &Kernel, of: Op, load: Op) -> Option<String> {
     let Some(elem) = kernel.value_type(result).elem().filter(|elem| !elem.is_ptr()) else {
         return Some("it loads pointers".into());
     };
-    if let Some(reason) = why_not_early(kernel, of, load, &roots(kernel, load)) {
+    if let Some(reason) = why_not_early(kernel, of, load, &roots(kernel, &[load])) {
         return Some(reason);
     }
     let is_zero = |other| constant_bits(kernel, other) == Some(0);
@@ -265,8 +262,8 @@ fn why_not_early(kernel: &Kernel, of: Op, load: Op, roots: &[Value]) -> Option<S
 /// Whether a loop stores through the argument that a pointer leads to.
 fn writes(kernel: &Kernel, of: Op, pointer: Value) -> bool {
     let read = memory(kernel, pointer);
-    let all = kernel.op(of).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    let mut stores = all.filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
+    let mut stores =
+        rtc_ir::walk_nested(kernel, of).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Store { .. }));
     read.is_some() && stores.any(|op| memory(kernel, kernel.operand(op, 0)) == read)
 }
 

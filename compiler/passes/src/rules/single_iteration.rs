@@ -1,0 +1,44 @@
+//! A loop over constants with one iteration is replaced by its operations.
+//!
+//! ```text
+//! %r = for_range %zero, %one, %one, (%x) ^(%i, %a) { .. yields (%b) }   →   .., with %zero for %i, %x for %a, %b for %r
+//! ```
+//!
+//! A loop with a dot stays: its operands are copied to shared memory like those of other loops.
+
+use rtc_ir::{Kernel, Op, OpKind, Position, Value, trip_count, view};
+
+use crate::PassError;
+use crate::rewrite::{Rewriter, Rule};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule { name: "single-iteration", starts_from, rewrite };
+
+fn starts_from(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::ForRange { .. })
+}
+
+fn rewrite(rewriter: &mut Rewriter<'_>, op: Op) -> Result<bool, PassError> {
+    let block = rewriter.op(op).blocks[0];
+    let Some(end) = rewriter.terminator(block).filter(|_| runs_once(rewriter, op)) else { return Ok(false) };
+    let given = [view::ForRange::at(rewriter, op).lower()].into_iter().chain(rewriter.variadic(op).iter().copied());
+    let args: Vec<(Value, Value)> = rewriter.block(block).args.iter().copied().zip(given).collect();
+    for (arg, value) in args {
+        rewriter.replace_uses(arg, value);
+    }
+    let values: Vec<Value> = rewriter.variadic(end).to_vec();
+    for inner in rewriter.ops(block).filter(|inner| *inner != end).collect::<Vec<_>>() {
+        rewriter.move_op(inner, Position::Before(op));
+    }
+    for (result, value) in rewriter.op(op).results.clone().into_iter().zip(values) {
+        rewriter.replace_uses(result, value);
+    }
+    rewriter.erase(op);
+    Ok(true)
+}
+
+/// Whether a loop has one iteration, and no dot.
+fn runs_once(kernel: &Kernel, op: Op) -> bool {
+    let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
+    trip_count(kernel, op) == Some(1) && !kernel.ops(kernel.op(op).blocks[0]).any(is_dot)
+}
