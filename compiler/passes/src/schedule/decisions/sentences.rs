@@ -119,6 +119,15 @@ pub(super) fn change(now: &[LoopForm], better: &[LoopForm]) -> String {
     }
 }
 
+/// Whether an operation waits for a dot after which another one was begun.
+fn leaves_others_in_flight(kernel: &Kernel, op: Op) -> bool {
+    let OpKind::MmaAwait {} = kernel.kind(op) else { return false };
+    let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaAsync {});
+    let before = std::iter::successors(kernel.previous_op(op), |op| kernel.previous_op(*op)).find(is_dot);
+    let waited = kernel.variadic(op).iter().filter_map(|acc| kernel.def_op(*acc)).find(is_dot);
+    waited.is_some_and(|waited| before.is_some_and(|before| before != waited && kernel.is_before(waited, before)))
+}
+
 /// How the warps of a kernel are divided.
 pub(super) fn division(kernel: &Kernel) -> String {
     let division = kernel.specialization().map(|op| kernel.kind(op));
@@ -138,8 +147,7 @@ pub(super) fn division(kernel: &Kernel) -> String {
     let own = registers.as_deref().unwrap_or_default();
     let [few, many] = [own.first(), own.last()].map(|number| number.copied().unwrap_or_default());
     let blocks = kernel.persistent.map_or(1, |persistent| persistent.blocks_per_multiprocessor);
-    let overlaps = |op| matches!(kernel.kind(op), OpKind::MmaWait { pending: 1 });
-    let overlap = match rtc_ir::walk(kernel).into_iter().any(overlaps) {
+    let overlap = match rtc_ir::walk(kernel).into_iter().any(|op| leaves_others_in_flight(kernel, op)) {
         true => "; the second dot of an iteration overlaps the first one of the next",
         false => "",
     };
