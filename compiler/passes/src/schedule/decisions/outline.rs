@@ -34,7 +34,7 @@ use rtc_ir::{Block, Kernel, Op, OpKind, Traits, Type, Value, constant_bits, plac
 ///      }",
 /// )?;
 /// let outline = rtc_passes::outline(&kernel);
-/// assert_eq!(outline.lines().count(), 3, "{outline}");
+/// assert_eq!(outline.lines().count(), 4, "{outline}");
 /// assert!(outline.ends_with("load v: 64xf32, then 1 element-wise operation\nstore w: 64xf32\n"), "{outline}");
 /// # Ok::<(), rtc_ir::text::ParseError>(())
 /// ```

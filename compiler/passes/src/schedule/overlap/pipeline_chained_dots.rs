@@ -22,7 +22,9 @@
 use std::collections::HashSet;
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions};
+use rtc_ir::{
+    Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions, view,
+};
 
 use crate::pass::missing;
 use crate::plan::Plan;
@@ -92,6 +94,15 @@ impl GuardedMma {
     fn all(&self) -> [Op; 3] {
         [self.wait, self.mma, self.arrive]
     }
+
+    /// The slots of the ring that the operands come through.
+    fn slots(&self, kernel: &Kernel) -> u32 {
+        let barrier = view::BarrierWait::at(kernel, self.wait).barrier();
+        match kernel.allocation(barrier).map(|made| kernel.value_type(kernel.result(made, 0))) {
+            Some(Type::Barrier { slots }) => slots,
+            _ => 0,
+        }
+    }
 }
 
 /// A loop with two dots, the second of which depends on the first.
@@ -118,6 +129,8 @@ impl ChainedDots {
         let mmas: Vec<Op> = ops.iter().copied().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
         let [first, second] = mmas[..] else { return None };
         let (first, second) = (GuardedMma::of(kernel, first)?, GuardedMma::of(kernel, second)?);
+        // The operands of the first dot of the next iteration come while those of the second one are still read.
+        (first.slots(kernel) > 1 && second.slots(kernel) > 1).then_some(())?;
         let wide = |product: &GuardedMma| {
             kernel.value_type(kernel.result(product.mma, 0)).elem().is_some_and(|elem| elem.bits() == 32)
         };
