@@ -63,8 +63,13 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 /// Runs the passes that the kernel still needs; false where one refuses it for a reason.
 fn passes(kernel: &mut Kernel, target: &'static Target) -> bool {
-    let cx =
-        PassContext { target, max_instructions: 50_000, structure: rtc_abi::Structure::Auto, overlap_launches: true, plan: Default::default() };
+    let cx = PassContext {
+        target,
+        max_instructions: 50_000,
+        structure: rtc_abi::Structure::Auto,
+        overlap_launches: true,
+        plan: Default::default(),
+    };
     for pass in rtc_passes::PASSES {
         if pass.needs != kernel.phase {
             continue;
