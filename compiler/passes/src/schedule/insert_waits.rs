@@ -35,10 +35,14 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
     let mut waits = Waits { kernel, pending: HashMap::new() };
     waits.visit(kernel.body(), InFlight::default());
     let pending = waits.pending;
-    for op in rtc_ir::walk(kernel) {
+    let all = rtc_ir::walk(kernel);
+    let counted = |op: &Op| matches!(pending.get(op), Some(Some(_)));
+    let fences = all.iter().any(|op| needs_fence_elsewhere(kernel, *op, &counted));
+    for op in all {
+        let pending = pending.get(&op).copied().flatten();
         match kernel.kind(op) {
-            OpKind::CopyAwait {} => wait_for_copies(kernel, op, pending.get(&op).copied().flatten())?,
-            OpKind::MmaAwait {} => wait_for_dots(kernel, op, pending.get(&op).copied().flatten())?,
+            OpKind::CopyAwait {} => wait_for_copies(kernel, op, pending, fences)?,
+            OpKind::MmaAwait {} => wait_for_dots(kernel, op, pending)?,
             _ => {}
         }
     }
@@ -70,9 +74,9 @@ impl InFlight {
         for all in [&mut self.groups, &mut self.dots] {
             let least = |target: &Value| {
                 let sources = regions::sources(kernel, *target).into_iter();
-                Some((*target, sources.filter_map(|source| all.get(&source).copied()).min()))
+                (*target, sources.filter_map(|source| all.get(&source).copied()).min())
             };
-            let renamed: Vec<(Value, Option<u32>)> = targets.iter().filter_map(least).collect();
+            let renamed: Vec<(Value, Option<u32>)> = targets.iter().map(least).collect();
             for (target, later) in renamed {
                 match later {
                     Some(later) => drop(all.insert(target, later)),
@@ -138,13 +142,28 @@ impl Waits<'_> {
     }
 }
 
-/// Waits for copies by threads, and until all threads have done so.
-fn wait_for_copies(kernel: &mut Kernel, op: Op, pending: Option<u32>) -> Result<(), PassError> {
-    if let Some(pending) = pending {
-        let reads_alone = awaited_with(kernel, op).into_iter().any(|buffer| is_read_by_units(kernel, buffer));
+/// Whether an operation waits for a buffer that `wgmma` or TMA read, and the wait is needless because of one in another block:
+/// that one has to have the fence.
+fn needs_fence_elsewhere(kernel: &Kernel, op: Op, counted: &impl Fn(&Op) -> bool) -> bool {
+    let is_read = awaited(kernel, op).is_some_and(|buffer| is_read_by_units(kernel, buffer));
+    let mut before = std::iter::successors(Some(op), |op| kernel.previous_op(*op));
+    is_read && !before.any(|op| matches!(kernel.kind(op), OpKind::CopyAwait {}) && counted(&op))
+}
+
+/// What an operation gives once copies are complete, if it waits for such.
+fn awaited(kernel: &Kernel, op: Op) -> Option<Value> {
+    let is_wait = matches!(kernel.kind(op), OpKind::CopyAwait {});
+    kernel.op(op).results.first().copied().filter(|_| is_wait)
+}
+
+/// Waits for copies by threads, and until all threads have done so, with a fence if `fences`, or for what the block waits for.
+fn wait_for_copies(kernel: &mut Kernel, op: Op, pending: Option<u32>, fences: bool) -> Result<(), PassError> {
+    if let (Some(pending), Some(block)) = (pending, kernel.op(op).parent) {
+        let mut buffers = kernel.ops(block).filter_map(|op| awaited(kernel, op));
+        let fences = fences || buffers.any(|buffer| is_read_by_units(kernel, buffer));
         let mut builder = Builder::before(kernel, op);
         builder.copy_wait(pending)?;
-        if reads_alone {
+        if fences {
             builder.fence_async()?;
         }
         builder.barrier()?;
@@ -154,13 +173,6 @@ fn wait_for_copies(kernel: &mut Kernel, op: Op, pending: Option<u32>) -> Result<
         None => kernel.erase(op),
     }
     Ok(())
-}
-
-/// The buffers that operations in the same block wait for by this wait: its own, and those of waits that it makes needless.
-fn awaited_with(kernel: &Kernel, op: Op) -> Vec<Value> {
-    let Some(block) = kernel.op(op).parent else { return Vec::new() };
-    let waits = kernel.ops(block).filter(|op| matches!(kernel.kind(*op), OpKind::CopyAwait {}));
-    waits.flat_map(|op| kernel.op(op).results.clone()).collect()
 }
 
 fn wait_for_dots(kernel: &mut Kernel, op: Op, pending: Option<u32>) -> Result<(), PassError> {
