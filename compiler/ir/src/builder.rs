@@ -166,6 +166,17 @@ impl<'k> Builder<'k> {
         Ok(self.kernel.result(op, 0))
     }
 
+    /// A wait for these groups of copies; gives the buffer with what they copied.
+    pub fn await_copies(&mut self, buffer: Value, groups: &[Value]) -> Result<Value, TypeError> {
+        let op = self.build(OpKind::CopyAwait {}, &[], &[Some(buffer)], groups, &[], &[])?;
+        Ok(self.kernel.result(op, 0))
+    }
+
+    /// A wait for the dots that these accumulators are of; its results are the complete ones.
+    pub fn await_dots(&mut self, accs: &[Value]) -> Result<Op, TypeError> {
+        self.build(OpKind::MmaAwait {}, &[], &[], accs, &[], &[])
+    }
+
     /// A slot of a buffer as a tile of type `ty`.
     pub fn local_load_to(&mut self, buffer: Value, ty: Type) -> Result<Value, TypeError> {
         let op = self.build(OpKind::LocalLoad {}, &[buffer], &[], &[], &[], &[ty])?;

@@ -6,6 +6,8 @@ use minijinja::{Environment, context};
 const TEMPLATE: &str = include_str!("page/page.html");
 const FAILURE: &str = include_str!("page/failure.html");
 const STYLE: &str = include_str!("page/page.css");
+/// The script that loads a page again, for the page and for that of an error.
+const WATCH: &str = include_str!("page/watch.js");
 /// The parts of the script, in order.
 const SCRIPT: &[&str] = &[
     include_str!("page/base.js"),
@@ -13,6 +15,7 @@ const SCRIPT: &[&str] = &[
     include_str!("page/layouts.js"),
     include_str!("page/launch.js"),
     include_str!("page/timeline.js"),
+    WATCH,
     include_str!("page/start.js"),
 ];
 
@@ -26,7 +29,8 @@ pub fn html(page: &Page, reloads: bool) -> String {
 
 /// A page that shows an error, and loads itself again when the server has another state of the files.
 pub fn failure(message: &str) -> String {
-    let rendered = Environment::new().render_named_str("failure.html", FAILURE, context! { message => message });
+    let content = context! { message => message, watch => WATCH };
+    let rendered = Environment::new().render_named_str("failure.html", FAILURE, content);
     rendered.unwrap_or_default()
 }
 

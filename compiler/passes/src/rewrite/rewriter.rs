@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, Kernel, Literal, Op, Position, Value};
+use rtc_ir::{Block, Builder, Kernel, Literal, Op, Position, Value};
 
 use super::dead;
 use super::worklist::Worklist;
@@ -124,6 +124,21 @@ impl<'k> Rewriter<'k> {
     pub fn move_op(&mut self, op: Op, at: Position) {
         self.kernel.move_op(op, at);
         self.push_changed(op);
+    }
+
+    /// Puts the operations of a nested block in the place of the operation around it, whose results are what the block yields.
+    /// Gives false, and does nothing, for a block without an end.
+    pub fn replace_by_block(&mut self, op: Op, block: Block) -> bool {
+        let Some(end) = self.terminator(block) else { return false };
+        let values: Vec<Value> = self.variadic(end).to_vec();
+        for inner in self.ops(block).filter(|inner| *inner != end).collect::<Vec<_>>() {
+            self.move_op(inner, Position::Before(op));
+        }
+        for (result, value) in self.op(op).results.clone().into_iter().zip(values) {
+            self.replace_uses(result, value);
+        }
+        self.erase(op);
+        true
     }
 
     /// Builds before an operation, at its location.

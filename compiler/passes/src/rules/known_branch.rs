@@ -4,7 +4,7 @@
 //! %r = if_else %true ^() { .. yields (%a) } ^() { .. yields (%b) }   →   .., and uses of %r become %a
 //! ```
 
-use rtc_ir::{Op, OpKind, Position, Value, constant_bits, view};
+use rtc_ir::{Op, OpKind, constant_bits, view};
 
 use crate::PassError;
 use crate::rewrite::{Rewriter, Rule};
@@ -20,14 +20,5 @@ fn rewrite(rewriter: &mut Rewriter<'_>, op: Op) -> Result<bool, PassError> {
     let condition = view::IfElse::at(rewriter, op).condition();
     let Some(bits) = constant_bits(rewriter, condition) else { return Ok(false) };
     let taken = rewriter.op(op).blocks[usize::from(bits == 0)];
-    let Some(end) = rewriter.terminator(taken) else { return Ok(false) };
-    let values: Vec<Value> = rewriter.variadic(end).to_vec();
-    for inner in rewriter.ops(taken).filter(|inner| *inner != end).collect::<Vec<_>>() {
-        rewriter.move_op(inner, Position::Before(op));
-    }
-    for (result, value) in rewriter.op(op).results.clone().into_iter().zip(values) {
-        rewriter.replace_uses(result, value);
-    }
-    rewriter.erase(op);
-    Ok(true)
+    Ok(rewriter.replace_by_block(op, taken))
 }

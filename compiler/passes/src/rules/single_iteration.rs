@@ -6,7 +6,7 @@
 //!
 //! A loop with a dot stays: its operands are copied to shared memory like those of other loops.
 
-use rtc_ir::{Kernel, Op, OpKind, Position, Value, trip_count, view};
+use rtc_ir::{Kernel, Op, OpKind, Value, trip_count, view};
 
 use crate::PassError;
 use crate::rewrite::{Rewriter, Rule};
@@ -20,21 +20,15 @@ fn starts_from(kind: &OpKind) -> bool {
 
 fn rewrite(rewriter: &mut Rewriter<'_>, op: Op) -> Result<bool, PassError> {
     let block = rewriter.op(op).blocks[0];
-    let Some(end) = rewriter.terminator(block).filter(|_| runs_once(rewriter, op)) else { return Ok(false) };
+    if !runs_once(rewriter, op) {
+        return Ok(false);
+    }
     let given = [view::ForRange::at(rewriter, op).lower()].into_iter().chain(rewriter.variadic(op).iter().copied());
     let args: Vec<(Value, Value)> = rewriter.block(block).args.iter().copied().zip(given).collect();
     for (arg, value) in args {
         rewriter.replace_uses(arg, value);
     }
-    let values: Vec<Value> = rewriter.variadic(end).to_vec();
-    for inner in rewriter.ops(block).filter(|inner| *inner != end).collect::<Vec<_>>() {
-        rewriter.move_op(inner, Position::Before(op));
-    }
-    for (result, value) in rewriter.op(op).results.clone().into_iter().zip(values) {
-        rewriter.replace_uses(result, value);
-    }
-    rewriter.erase(op);
-    Ok(true)
+    Ok(rewriter.replace_by_block(op, block))
 }
 
 /// Whether a loop has one iteration, and no dot.

@@ -45,8 +45,9 @@ pub fn outline(kernel: &Kernel) -> String {
     let title =
         format!("{}: {} warps, {shared} bytes of shared memory{loops}\n", kernel.name, kernel.whole_block().warps);
     let allocates = |op: &Op| matches!(kernel.kind(*op), OpKind::AllocShared { .. } | OpKind::AllocBarriers { .. });
-    let made = rtc_ir::walk(kernel).into_iter().filter(allocates).map(|op| kernel.result(op, 0)).collect();
-    let mut outline = Outline { kernel, made, out: String::new(), depth: None, waits: Vec::new(), computed: 0 };
+    let made = rtc_ir::walk(kernel).into_iter().filter(allocates).map(|op| kernel.result(op, 0));
+    let made: Vec<Value> = made.collect();
+    let mut outline = Outline::new(kernel, &made);
     outline.block(kernel.body(), 0);
     title + &without_repetitions(&outline.out)
 }
@@ -86,7 +87,7 @@ fn without_repetitions(text: &str) -> String {
 struct Outline<'k> {
     kernel: &'k Kernel,
     /// The buffers and barriers of the kernel, which are numbered.
-    made: Vec<Value>,
+    made: &'k [Value],
     out: String,
     /// How deep the last line is, if others may be added to it.
     depth: Option<usize>,
@@ -96,7 +97,11 @@ struct Outline<'k> {
     computed: usize,
 }
 
-impl Outline<'_> {
+impl<'k> Outline<'k> {
+    fn new(kernel: &'k Kernel, made: &'k [Value]) -> Outline<'k> {
+        Outline { kernel, made, out: String::new(), depth: None, waits: Vec::new(), computed: 0 }
+    }
+
     fn block(&mut self, block: Block, depth: usize) {
         for op in self.kernel.ops(block) {
             self.op(op, depth);
@@ -185,8 +190,7 @@ impl Outline<'_> {
     /// Blocks in which something happens, each with a line before it.
     fn nested(&mut self, op: Op, titles: &[String], depth: usize) {
         for (number, block) in self.kernel.op(op).blocks.iter().enumerate() {
-            let (made, waits) = (self.made.clone(), Vec::new());
-            let mut inner = Outline { kernel: self.kernel, made, out: String::new(), depth: None, waits, computed: 0 };
+            let mut inner = Outline::new(self.kernel, self.made);
             inner.block(*block, depth + 1);
             if !inner.out.is_empty() {
                 self.line(depth, &titles[number.min(titles.len() - 1)]);

@@ -200,8 +200,6 @@ fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
             copied.insert(memory(kernel, copy.pointer()));
             continue;
         }
-        let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-        let within: Vec<Op> = [op].into_iter().chain(nested).collect();
         let uses = |op: &Op| {
             let overwrites = match kernel.kind(*op) {
                 OpKind::Store { .. } => copied.contains(&memory(kernel, kernel.operand(*op, 0))),
@@ -209,16 +207,14 @@ fn arrivals(kernel: &mut Kernel, body: Block) -> Result<(), PassError> {
             };
             overwrites || kernel.op(*op).operands.iter().any(|value| filled.contains(value))
         };
-        if !within.iter().any(uses) {
+        if !rtc_ir::walk_op(kernel, op).iter().any(uses) {
             continue;
         }
         copied.clear();
         let token = Builder::before(kernel, op).copy_group()?;
         for buffer in filled.drain(..) {
-            let ty = kernel.value_type(buffer);
-            let mut builder = Builder::before(kernel, op);
-            let wait = builder.build(OpKind::CopyAwait {}, &[], &[Some(buffer)], &[token], &[], &[ty])?;
-            copy_groups::read_after(kernel, buffer, kernel.result(wait, 0));
+            let ready = Builder::before(kernel, op).await_copies(buffer, &[token])?;
+            copy_groups::read_after(kernel, buffer, ready);
         }
     }
     Ok(())

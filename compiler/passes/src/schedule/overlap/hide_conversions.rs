@@ -80,8 +80,7 @@ impl Mma {
         }
         *kernel.kind_mut(self.of) = OpKind::MmaAsync {};
         let result = kernel.result(self.of, 0);
-        let (kind, ty) = (OpKind::MmaAwait {}, kernel.value_type(result));
-        let wait = Builder::after(kernel, at).build(kind, &[], &[], &[result], &[], &[ty])?;
+        let wait = Builder::after(kernel, at).await_dots(&[result])?;
         kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
         Ok(())
     }

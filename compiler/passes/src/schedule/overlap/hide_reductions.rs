@@ -102,8 +102,7 @@ impl LastMma {
         }
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
         let acc = kernel.result(self.mma, 0);
-        let ty = kernel.value_type(acc);
-        let wait = Builder::before(kernel, self.end).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
+        let wait = Builder::before(kernel, self.end).await_dots(&[acc])?;
         kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         for op in &self.frees {
             kernel.move_op(*op, Position::Before(self.end));
@@ -122,7 +121,6 @@ fn is_pure(kernel: &Kernel, op: Op) -> bool {
         let traits = kernel.kind(op).spec().traits;
         traits.has(Traits::PURE) || traits.has(Traits::TERMINATOR)
     };
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
     let combines = matches!(kernel.kind(op), OpKind::Reduce { .. });
-    (combines || pure(op)) && nested.into_iter().all(pure)
+    (combines || pure(op)) && rtc_ir::walk_nested(kernel, op).into_iter().all(pure)
 }

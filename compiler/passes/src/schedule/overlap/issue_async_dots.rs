@@ -117,8 +117,8 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
         {
             frees.push(op);
         }
-        let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-        let used: Vec<Value> = [op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()).collect();
+        let within = rtc_ir::walk_op(kernel, op).into_iter();
+        let used: Vec<Value> = within.flat_map(|op| kernel.op(op).operands.clone()).collect();
         let is_used = |mma: &Op| used.contains(&kernel.result(*mma, 0));
         if let Some(last) = under_way.iter().rposition(is_used) {
             let complete: Vec<Op> = under_way.drain(..=last).collect();
@@ -142,8 +142,7 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
 /// Waits for these dots, and replaces later uses of their accumulators.
 fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op]) -> Result<(), PassError> {
     let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
-    let types: Vec<_> = accs.iter().map(|acc| kernel.value_type(*acc)).collect();
-    let wait = Builder::before(kernel, before).build(OpKind::MmaAwait {}, &[], &[], &accs, &[], &types)?;
+    let wait = Builder::before(kernel, before).await_dots(&accs)?;
     for (number, acc) in accs.into_iter().enumerate() {
         kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
     }

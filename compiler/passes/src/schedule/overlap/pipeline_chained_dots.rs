@@ -189,8 +189,7 @@ impl ChainedDots {
     fn find_crossing(&mut self, kernel: &Kernel, acc: Value) -> Option<()> {
         let own: HashSet<Op> = self.late.iter().copied().chain(self.second.all()).collect();
         for op in &own {
-            let nested = kernel.op(*op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-            for value in [*op].into_iter().chain(nested).flat_map(|op| kernel.op(op).operands.clone()) {
+            for value in rtc_ir::walk_op(kernel, *op).into_iter().flat_map(|op| kernel.op(op).operands.clone()) {
                 let inside = match kernel.value(value).def {
                     rtc_ir::ValueDef::Result(made, _) => {
                         kernel.op(made).parent == Some(self.body) && !own.contains(&made)
@@ -369,8 +368,7 @@ fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Block) -> Op {
 
 /// Waits for a dot, and hands its accumulators on.
 fn wait(kernel: &mut Kernel, at: Block, acc: Value) -> Result<Value, PassError> {
-    let ty = kernel.value_type(acc);
-    let made = Builder::at_end(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
+    let made = Builder::at_end(kernel, at).await_dots(&[acc])?;
     Ok(kernel.result(made, 0))
 }
 
@@ -383,10 +381,9 @@ fn is_movable(kernel: &Kernel, op: Op) -> bool {
             || traits.has(Traits::TERMINATOR)
             || matches!(kernel.kind(op), OpKind::Load { volatile: false, .. })
     };
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
     let loops = regions::is_loop(kernel.kind(op));
     let combines = kernel.kind(op).spec().traits.has(Traits::NESTED) && !loops;
-    (combines || pure(op)) && nested.into_iter().all(pure)
+    (combines || pure(op)) && rtc_ir::walk_nested(kernel, op).into_iter().all(pure)
 }
 
 /// Whether it is better to execute an operation late than to carry its result: conversions of the operand to the form

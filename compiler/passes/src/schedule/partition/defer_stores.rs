@@ -177,7 +177,7 @@ pub(crate) fn defer(
     keep_acc(kernel, of, mma, turns)?;
     let left = kernel.next_op(of).ok_or_else(|| missing("an end"))?;
     let acc = kernel.result(mma, 0);
-    let wait = Builder::after(kernel, mma).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[])?;
+    let wait = Builder::after(kernel, mma).await_dots(&[acc])?;
     kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
     let index = kernel.block(body).args[0];
     for number in 0..store.pieces {

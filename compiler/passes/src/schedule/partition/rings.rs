@@ -359,8 +359,7 @@ pub(crate) fn fill(
 
 /// Whether an operation, or one in its blocks, accesses one of these buffers.
 fn reads(kernel: &Kernel, op: Op, buffers: &[Op]) -> bool {
-    let nested = kernel.op(op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-    [op].into_iter().chain(nested).any(|op| {
+    rtc_ir::walk_op(kernel, op).into_iter().any(|op| {
         let places = kernel.effects(op).filter_map(|(_, value)| value);
         places.filter_map(|value| kernel.allocation(value)).any(|made| buffers.contains(&made))
     })

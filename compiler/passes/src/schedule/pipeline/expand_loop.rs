@@ -93,10 +93,7 @@ fn last_reader(kernel: &Kernel, body: Block) -> Option<Op> {
         !is_copy && (matches!(kernel.kind(op), OpKind::Dot { .. }) || places.any(|made| filled.contains(&made)))
     };
     let ops: Vec<Op> = kernel.ops(body).collect();
-    ops.into_iter().rev().find(|op| {
-        let nested = kernel.op(*op).blocks.iter().flat_map(|block| rtc_ir::walk_block(kernel, *block));
-        [*op].into_iter().chain(nested).any(reads)
-    })
+    ops.into_iter().rev().find(|op| rtc_ir::walk_op(kernel, *op).into_iter().any(reads))
 }
 
 fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassError> {
@@ -167,15 +164,8 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let last = if reuses { last_reader(kernel, body) } else { None };
     for (ring, buffer) in &early.rings {
         let slot = Builder::before(kernel, first).slot(*ring, *read)?;
-        let ty = kernel.value_type(slot);
-        let mut builder = Builder::before(kernel, first);
-        let wait = builder.build(OpKind::CopyAwait {}, &[], &[Some(slot)], &groups[..1], &[], &[ty])?;
-        let ready = kernel.result(wait, 0);
-        let mut users = kernel.users(*buffer);
-        users.retain(|user| is_within(kernel, *user, body) && !early.copies.contains(user));
-        for user in users {
-            kernel.map_operands(user, |value| if value == *buffer { ready } else { value });
-        }
+        let ready = Builder::before(kernel, first).await_copies(slot, &groups[..1])?;
+        copy_groups::read_after(kernel, *buffer, ready);
     }
     let mut map = ValueMap::new();
     // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
@@ -184,8 +174,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     if let (true, Some(mma)) = (reuses, mma) {
         *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         let before = kernel.operand(mma, 2);
-        let ty = kernel.value_type(before);
-        Builder::before(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[before], &[], &[ty])?;
+        Builder::before(kernel, at).await_dots(&[before])?;
     }
     if reuses {
         Builder::before(kernel, at).barrier()?;
@@ -206,8 +195,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
         *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         // The dot of the iteration before, where this one stays in flight.
         let acc = if pending == 0 { kernel.result(mma, 0) } else { kernel.operand(mma, 2) };
-        let ty = kernel.value_type(acc);
-        let wait = Builder::before(kernel, at).build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[ty])?;
+        let wait = Builder::before(kernel, at).await_dots(&[acc])?;
         if pending == 0 {
             kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         }
@@ -230,7 +218,7 @@ fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassE
     let groups = results.split_off(results.len() - groups.len());
     let mut after = Builder::after(kernel, of);
     let wait = match accs {
-        Some((_, acc)) => Some((acc, after.build(OpKind::MmaAwait {}, &[], &[], &[acc], &[], &[])?)),
+        Some((_, acc)) => Some((acc, after.await_dots(&[acc])?)),
         None => None,
     };
     after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
@@ -444,16 +432,4 @@ fn next_slot(kernel: &mut Kernel, before: Op, slot: Value, slots: u32) -> Result
     let next = builder.addi(slot, one)?;
     let is_last = builder.cmpi(slot, last, Predicate::Eq)?;
     Ok(builder.select(is_last, zero, next)?)
-}
-
-/// Whether an operation is in a block or in one nested in it.
-fn is_within(kernel: &Kernel, op: Op, block: Block) -> bool {
-    let mut at = kernel.op(op).parent;
-    while let Some(here) = at {
-        if here == block {
-            return true;
-        }
-        at = kernel.block(here).parent.and_then(|around| kernel.op(around).parent);
-    }
-    false
 }
