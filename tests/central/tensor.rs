@@ -46,7 +46,7 @@ impl Tensor {
         let size = u64::from(ty.elem.bytes());
         let shape = map.shape.iter().map(|e| Ok(number(e)?.max(1) as u64)).collect::<Result<_, String>>()?;
         let strides = map.strides.iter().map(|e| Ok(number(e)? as u64 * size)).collect::<Result<_, String>>()?;
-        let base = base.wrapping_add(number(&map.start)? as u64 * size);
+        let base = base.wrapping_add((number(&map.start)? as u64).wrapping_mul(size));
         let (pads_nan, rounds_tf32) = (map.padding == Padding::Nan, map.data_type == Some(TFLOAT32));
         let is_signed = kernel.is_signed_map(param.value);
         Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32, is_signed })
