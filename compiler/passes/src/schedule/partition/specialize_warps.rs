@@ -85,6 +85,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
                 let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
+                if found.begins_before() && !overlaps {
+                    continue;
+                }
                 let worth = if overlaps { OVERLAP * blocks } else { blocks };
                 if best.as_ref().is_none_or(|(other, _)| worth > *other) {
                     best = Some((worth, made));
@@ -108,11 +111,6 @@ pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
 const OVERLAP: u32 = 2;
 
 impl Candidate {
-    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
-    fn may_overlap(&self, kernel: &Kernel) -> bool {
-        self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
-    }
-
     /// The registers that tiles take in the loops.
     fn pressure(&self, kernel: &Kernel) -> u32 {
         let of_loop = |of: &ProducerLoop| {
