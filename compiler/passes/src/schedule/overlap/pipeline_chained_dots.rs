@@ -14,6 +14,9 @@
 //!                                  }
 //! ```
 //!
+//! The first dot and what follows from it have stage 0, the second dot and what it alone needs have stage 1. Its slot is free
+//! in stage 2, once the dot is complete (`pipeline/expander.rs`).
+//!
 //! The loop is in a partition (`specialize_warps`), so that other warps load the operands. The operand of the second
 //! dot, and the values of its iteration that it needs, are carried to the next iteration. Casts of the operand stay
 //! with the second dot: before the previous dot is complete, their results would occupy registers that it may still

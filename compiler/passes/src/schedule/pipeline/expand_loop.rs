@@ -43,7 +43,9 @@ pub const PASS: Pass = Pass { name: "expand-loop", needs: Phase::Laid, leaves: P
 
 pub(crate) fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     // A loop that is expanded has a new body, and so have the loops in it.
-    while let Some((of, ring, ahead)) = rtc_ir::walk(kernel).into_iter().find_map(|op| take_plan(kernel, op)) {
+    while let Some((of, LoopPlan { ahead, ring })) =
+        rtc_ir::walk(kernel).into_iter().find_map(|op| take_plan(kernel, op))
+    {
         match ring {
             Some((slots, pending)) => {
                 let prefetches = cx.plan.registers != Some(false);
@@ -64,12 +66,19 @@ pub(crate) fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError
     Ok(())
 }
 
-/// Takes the plan from a loop, if it has one: slots of its rings and dots in flight if it has copies, and how many iterations
-/// these or its loads are ahead.
-fn take_plan(kernel: &mut Kernel, op: Op) -> Option<(Op, Option<(u32, u32)>, u32)> {
+/// What is ahead in a loop.
+struct LoopPlan {
+    /// By how many iterations.
+    ahead: u32,
+    /// If it has copies: the slots of their rings, and the dots in flight when an iteration ends.
+    ring: Option<(u32, u32)>,
+}
+
+/// Takes the plan from a loop, if it has one.
+fn take_plan(kernel: &mut Kernel, op: Op) -> Option<(Op, LoopPlan)> {
     let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { return None };
     let (slots, ahead, pending) = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
-    Some((op, slots.map(|slots| (slots, pending.unwrap_or(0))), ahead?))
+    Some((op, LoopPlan { ahead: ahead?, ring: slots.map(|slots| (slots, pending.unwrap_or(0))) }))
 }
 
 /// The pointers and masks of copies.

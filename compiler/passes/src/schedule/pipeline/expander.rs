@@ -100,7 +100,8 @@ impl Place {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exists {
     Always,
-    Never,
+    /// It does not, and this is false.
+    Never(Value),
     If(Value),
 }
 
@@ -306,7 +307,7 @@ impl Expansion<'_> {
     /// Puts in a copy of an operation, unless it would do nothing.
     fn put(&mut self, op: Op, stage: u32, step: Step) -> Result<Option<Op>, PassError> {
         let exists = self.exists(stage, step)?;
-        if let (OpKind::CopyAsync { .. }, Exists::Never) = (self.kernel.kind(op), exists) {
+        if let (OpKind::CopyAsync { .. }, Exists::Never(_)) = (self.kernel.kind(op), exists) {
             return Ok(None);
         }
         let place = match (self.staged.ends, exists) {
@@ -334,7 +335,7 @@ impl Expansion<'_> {
             if !is_maskable(self.kernel, copy) {
                 return Err(PassError::Internal("an operation with effects is ahead of its iteration".into()));
             }
-            if let Exists::If(runs) = exists {
+            if let Exists::If(runs) | Exists::Never(runs) = exists {
                 mask(self.kernel, copy, runs)?;
             }
         }

@@ -1,6 +1,6 @@
 //! Whether a stage has an iteration in a step, and branches around operations that may have none.
 
-use rtc_ir::{OpKind, Predicate, Value};
+use rtc_ir::{Elem, Literal, OpKind, Predicate, Type, Value};
 
 use super::masks::{goes_on, has_iteration};
 use super::{Ends, Exists, Expansion, Place, Step};
@@ -53,7 +53,8 @@ impl Expansion<'_> {
             return Ok(Exists::Always);
         }
         if !outside && self.trips.is_some_and(|trips| trips <= iteration.into()) {
-            return Ok(Exists::Never);
+            let mut builder = self.place(step).builder(self.kernel);
+            return Ok(Exists::Never(builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?));
         }
         // The index comes first: operations of the stage use it.
         self.index(stage, step)?;
