@@ -63,6 +63,26 @@ impl BoxAccess {
     pub fn may_begin_before(&self) -> bool {
         self.axes.iter().any(|axis| !axis.from_zero) || self.outer.iter().any(|outer| !outer.from_zero)
     }
+
+    /// Lets the map begin so far before the tensor that no index is negative, if that is allowed.
+    fn shift(&mut self, is_allowed: bool) -> Result<(), Refusal> {
+        if !self.may_begin_before() {
+            return Ok(());
+        }
+        let wraps = |axis: &BoxAxis| !axis.from_zero && axis.modulus.is_some();
+        if !is_allowed || self.axes.iter().any(wraps) {
+            return Err(Refusal::NegativeIndex);
+        }
+        for outer in self.outer.iter_mut().filter(|outer| !outer.from_zero) {
+            let Outer { index, stride, sizes, .. } = outer;
+            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
+        }
+        for axis in self.axes.iter_mut().filter(|axis| !axis.from_zero) {
+            let BoxAxis { index, stride, sizes, .. } = axis;
+            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
+        }
+        Ok(())
+    }
 }
 
 /// The value outside of a tensor.
@@ -297,7 +317,8 @@ impl<'k> BoxAnalysis<'k> {
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
-            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned() {
+            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned()
+            {
                 axes.push(BoxAxis { index, stride, sizes, modulus: None, from_zero });
                 continue;
             }
@@ -315,7 +336,7 @@ impl<'k> BoxAnalysis<'k> {
             access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
         let may_shift = matches!(self.kernel.kind(op), OpKind::Load { .. }) && !is_made && access.descriptor.is_none();
-        negative_indices::shift(&mut access, may_shift)?;
+        access.shift(may_shift)?;
         // A program with descriptors is written for TMA, with coordinates that it accepts.
         if access.descriptor.is_none() {
             self.is_taken(op, &access, elem)?;

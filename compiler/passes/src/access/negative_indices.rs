@@ -11,32 +11,15 @@
 
 use rtc_ir::analysis::Poly;
 
-use super::box_analysis::BoxAccess;
-use super::refusal::Refusal;
-
 /// How far before the tensor an index may be.
 const SHIFT: i128 = 1 << 24;
 
-/// Moves the start of the tensor of an access to where no index is negative, if that is allowed.
-pub(super) fn shift(access: &mut BoxAccess, is_allowed: bool) -> Result<(), Refusal> {
-    let BoxAccess { start, outer, axes, .. } = access;
-    let outer = outer.iter_mut().map(|outer| (&mut outer.index, &outer.stride, &mut outer.sizes, outer.from_zero));
-    let axes = axes.iter_mut().map(|axis| {
-        let from_zero = axis.from_zero;
-        (&mut axis.index, &axis.stride, &mut axis.sizes, from_zero, axis.modulus.is_some())
-    });
-    let outer = outer.map(|(index, stride, sizes, from_zero)| (index, stride, sizes, from_zero, false));
-    for (index, stride, sizes, from_zero, wraps) in outer.chain(axes) {
-        if from_zero {
-            continue;
-        }
-        if !is_allowed || wraps {
-            return Err(Refusal::NegativeIndex);
-        }
-        let moved = |poly: &Poly| poly.plus(&Poly::constant(SHIFT), 1).ok_or(Refusal::IndexRange);
-        *start = start.plus(stride, -SHIFT).ok_or(Refusal::IndexRange)?;
-        *index = moved(index)?;
-        *sizes = sizes.iter().map(moved).collect::<Result<_, Refusal>>()?;
+/// Moves the start of a tensor to where an index is not negative, and with it the index and the sizes of its dimension; `None`
+/// if a sum gets too long.
+pub(super) fn shift(start: &mut Poly, index: &mut Poly, stride: &Poly, sizes: &mut [Poly]) -> Option<()> {
+    *start = start.plus(stride, -SHIFT)?;
+    for poly in sizes.iter_mut().chain([index]) {
+        *poly = poly.plus(&Poly::constant(SHIFT), 1)?;
     }
-    Ok(())
+    Some(())
 }

@@ -19,7 +19,7 @@ mod registers;
 
 pub use count::work;
 pub(crate) use registers::has_dot;
-pub use registers::{registers, registers_or_set};
+pub use registers::{least_registers, registers, registers_or_set};
 
 /// Who computes dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! recomputes many of them, or folds them into the instructions.
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Value, ValueDef, regions, view, walk};
 use std::collections::{HashMap, HashSet};
 
 use super::instructions::width;
@@ -24,6 +24,17 @@ pub fn registers_or_set(kernel: &Kernel) -> u32 {
 
 /// The estimated registers of a thread; more than the target has means that some are spilled.
 pub fn registers(kernel: &Kernel) -> u32 {
+    estimate(kernel, false)
+}
+
+/// The fewest registers of a thread that hold everything: fragments of operands of `mma.sync` are read from shared memory
+/// beside the instructions that take them, and of a sum from which only addresses are computed the parts are held that
+/// differ between the elements of a thread. The assembler takes more where there are more.
+pub fn least_registers(kernel: &Kernel) -> u32 {
+    estimate(kernel, true)
+}
+
+fn estimate(kernel: &Kernel, least: bool) -> u32 {
     let ops = walk(kernel);
     let number: HashMap<Op, usize> = ops.iter().enumerate().map(|(i, op)| (*op, i)).collect();
     // The last operation within each one that has nested blocks.
@@ -34,10 +45,11 @@ pub fn registers(kernel: &Kernel) -> u32 {
             end[at] = end[at].max(end[i]);
         }
     }
-    let offsets = offsets(kernel, &ops);
+    let offsets = if least { offsets(kernel, &ops) } else { HashSet::new() };
     let mut change = vec![0.0f64; ops.len() + 1];
     let mut live = |value: Value, from: usize| {
-        let weight = weight(kernel, value, &offsets);
+        let share = if least { read_share(kernel, value) } else { 1.0 };
+        let weight = weight(kernel, value, &offsets) * share;
         if weight == 0.0 {
             return;
         }
@@ -101,7 +113,7 @@ fn weight(kernel: &Kernel, value: Value, offsets: &HashSet<Value>) -> f64 {
     {
         return 0.0;
     }
-    let width = width(kernel, value) as f64 * read_share(kernel, value);
+    let width = width(kernel, value) as f64;
     match kernel.value_type(value).elem() {
         Some(Elem::Num(scalar)) if scalar.bits() == 1 => width / 32.0,
         Some(Elem::Num(scalar)) if scalar.is_int() && offsets.contains(&value) => (width * 0.125).max(2.0),
@@ -113,8 +125,7 @@ fn weight(kernel: &Kernel, value: Value, offsets: &HashSet<Value>) -> f64 {
     }
 }
 
-/// The integers from which only addresses are computed: the back end keeps the parts of such a sum that differ between the
-/// elements of a thread, not the sum.
+/// The integers from which only addresses are computed.
 fn offsets(kernel: &Kernel, ops: &[Op]) -> HashSet<Value> {
     let mut offsets = HashSet::new();
     for op in ops.iter().rev() {
@@ -133,8 +144,8 @@ fn offsets(kernel: &Kernel, ops: &[Op]) -> HashSet<Value> {
     offsets
 }
 
-/// The share of a value that a thread holds at the same time: the fragments of an operand of `mma.sync` are read from shared
-/// memory beside the instructions that take them, two steps of K at a time.
+/// The share of a value that a thread holds at the same time, if fragments of an operand of `mma.sync` are read for two steps
+/// of K at a time.
 fn read_share(kernel: &Kernel, value: Value) -> f64 {
     let ValueDef::Result(op, _) = kernel.value(value).def else { return 1.0 };
     if !matches!(kernel.kind(op), OpKind::LocalLoad {}) {
@@ -142,13 +153,10 @@ fn read_share(kernel: &Kernel, value: Value) -> f64 {
     }
     let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
     let step = 2 * BITS_OF_STEP / bits.max(1);
-    let k = |user: Op| match kernel.kind(user) {
-        OpKind::Dot { kind: DotKind::MmaV2, .. } | OpKind::Mma {} => {
-            let shape = kernel.value_type(value).shape()?;
-            let from_end = if kernel.op(user).operands[0] == value { 1 } else { 2 };
-            shape.iter().nth_back(from_end - 1).copied()
-        }
-        _ => None,
+    let k = |user: Op| {
+        let OpKind::Dot { kind: DotKind::MmaV2, .. } = kernel.kind(user) else { return None };
+        let from_end = if view::Dot::at(kernel, user).lhs() == value { 0 } else { 1 };
+        kernel.value_type(value).shape()?.iter().nth_back(from_end).copied()
     };
     let users: Option<Vec<u32>> = kernel.users(value).into_iter().map(k).collect();
     let Some(least) = users.and_then(|k| k.into_iter().min()) else { return 1.0 };

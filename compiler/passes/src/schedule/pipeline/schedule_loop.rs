@@ -20,7 +20,7 @@ use super::stages::copies;
 use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::shared_bytes;
-use crate::work::registers;
+use crate::work::least_registers;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -31,7 +31,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if loops.is_empty() {
         return Ok(());
     }
-    let registers = registers(kernel);
+    let registers = least_registers(kernel);
     let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
     for op in &loops {
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
