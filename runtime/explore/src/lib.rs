@@ -8,6 +8,7 @@
 
 mod assembly;
 mod diagnostics;
+mod edit;
 mod heat;
 mod html;
 mod layouts;
@@ -17,6 +18,7 @@ mod places;
 mod serve;
 mod timeline;
 
+pub use edit::{EditSetup, Editing, Limits, edit};
 pub use html::{failure, html};
 pub use model::*;
 pub use serve::{Served, serve};

@@ -53,8 +53,15 @@ impl Session {
         if let Some(note) = fact.and_then(|fact| origin_note(&analysis, file, id, fact)) {
             sections.push(note);
         }
+        let range = file.lines.of_span(&file.text, span);
+        // A value has a name where it is assigned; a place where it is used has that of the word.
+        let layouts = fact.filter(|fact| fact.refers.is_none()).and_then(|fact| {
+            let name = self.file(id).text.get(word.0..word.1)?.to_owned();
+            self.layouts(id, fact.span, &name, &tiles(fact))
+        });
+        sections.extend(layouts);
         let contents = MarkupContent { kind: MarkupKind::Markdown, value: sections.join("\n\n") };
-        Some(Hover { contents: HoverContents::Markup(contents), range: Some(file.lines.of_span(&file.text, span)) })
+        Some(Hover { contents: HoverContents::Markup(contents), range: Some(range) })
     }
 
     fn described(&self, fact: &Known, text: &str) -> Option<String> {
@@ -98,6 +105,13 @@ impl Session {
         let docs = docs.map_or(String::new(), |docs| format!("\n\n{}", docs.trim()));
         Some(format!("```python\n{head}\n```{docs}"))
     }
+}
+
+/// The types in tile IR of the tiles among the values.
+fn tiles(fact: &Known) -> Vec<&str> {
+    let tile = |value: &'_ Value| matches!(value, Value::Tensor { ir, .. } if ir.starts_with("tile<"));
+    let tiles = fact.values.iter().filter(|value| tile(value));
+    tiles.filter_map(|value| if let Value::Tensor { ir, .. } = value { Some(ir.as_str()) } else { None }).collect()
 }
 
 /// Which types and sizes the values are for.
