@@ -10,15 +10,18 @@ use crate::run::{self, Input};
 use crate::{cache::Store, decided, input, ptx, sanitize, tile_ir, trusted};
 use rtc_build::Assembler;
 use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
-use rtc_explore::{LaunchInput, Page};
+use rtc_explore::{LaunchInput, Output, Page};
 use rtc_runtime::sanitize::{Checks, Report};
 use rtc_runtime::timeline::{Model, Timeline};
 use rtc_runtime::{Device, Error};
 use rtc_source::{Code, SourceMap, render};
-use rtc_testing::{LaunchFile, Tensors};
+use rtc_testing::{LaunchFile, Tensor, Tensors};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+
+/// Elements of a tensor that a page shows.
+const MAX_ELEMENTS: usize = 8;
 
 /// Writes the page, or serves it.
 pub(crate) fn explore(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
@@ -126,8 +129,7 @@ fn make(
     let (resources, _) = decided::resources(&artifact, arch, decisions.registers);
     // A run of the editor answers at once.
     let assembler = Assembler::find_for(arch).filter(|_| !arguments.edited);
-    let sass = assembler
-        .and_then(|assembler| assembler.disassembled(&artifact.ptx, &artifact.metadata.symbol, arch));
+    let sass = assembler.and_then(|assembler| assembler.disassembled(&artifact.ptx, &artifact.metadata.symbol, arch));
     let mut remarks = compiled.warnings.clone();
     remarks.extend(decisions.loops);
     if let Some(inputs) = &subject.inputs {
@@ -320,6 +322,29 @@ fn promises(
     Ok(compiled.map_or(Vec::new(), |compiled| sanitize::interpreted(&compiled.kernel, launch, tensors, reporter)))
 }
 
+/// The tensors that a launch changed, with their first elements.
+fn changed(before: &Tensors, after: &Tensors) -> Vec<Output> {
+    let changed = after.iter().filter(|(name, tensor)| before.get(name) != Some(tensor));
+    let output = |(name, tensor): (&str, &Tensor)| {
+        let bytes = tensor.dtype.bitsize().div_ceil(8);
+        let count = (tensor.data.len() / bytes.max(1)).min(MAX_ELEMENTS);
+        let start = Tensor::new(tensor.dtype, vec![count], tensor.data[..count * bytes].to_vec());
+        let values = start.and_then(|start| start.to_f64()).unwrap_or_default();
+        // Six digits are enough to recognize a value.
+        let first = values.iter().map(|value| format!("{value:.6}")).map(|text| match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        });
+        Output {
+            name: name.to_owned(),
+            dtype: format!("{:?}", tensor.dtype).to_lowercase(),
+            shape: tensor.shape.clone(),
+            first: first.collect(),
+        }
+    };
+    changed.map(output).collect()
+}
+
 /// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
 fn launched(
     arguments: &ExploreArguments,
@@ -341,9 +366,9 @@ fn launched(
     let progress = reporter.follow(format!("{} on {device}", compiled.artifact.metadata.symbol));
     let outcome = launch.run(&kernel, tensors);
     progress.finish();
-    let fault = match outcome {
-        Ok(_) => None,
-        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => Some(fault.to_string()),
+    let (fault, outputs) = match outcome {
+        Ok(outcome) => (None, changed(tensors, &outcome.outputs)),
+        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => (Some(fault.to_string()), Vec::new()),
         Err(error) => return Err(run::launch_problem(path, error)),
     };
     let mut findings = Vec::new();
@@ -363,6 +388,7 @@ fn launched(
         counters: kernel.take_counters().unwrap_or_default(),
         timeline: kernel.take_trace().map(|trace| trace.replay(model)).unwrap_or_default(),
         model: model.name,
+        outputs,
         findings,
         fault,
     })

@@ -66,6 +66,8 @@ pub struct LaunchInput {
     pub timeline: Timeline,
     /// The model that the times are from.
     pub model: &'static str,
+    /// The tensors that it changed.
+    pub outputs: Vec<Output>,
     /// Findings of the sanitizer.
     pub findings: Vec<Report>,
     /// Why the launch ended early, if it did.

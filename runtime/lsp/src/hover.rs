@@ -54,10 +54,11 @@ impl Session {
             sections.push(note);
         }
         let range = file.lines.of_span(&file.text, span);
-        // A value has a name where it is assigned; a place where it is used has that of the word.
-        let layouts = fact.filter(|fact| fact.refers.is_none()).and_then(|fact| {
+        let layouts = fact.filter(|fact| fact.refers.is_none() && is_tile(fact)).and_then(|fact| {
             let name = self.file(id).text.get(word.0..word.1)?.to_owned();
-            self.layouts(id, fact.span, &name, &tiles(fact))
+            // Assumed sizes have names in place of numbers.
+            let types = types(fact);
+            self.layouts(id, fact.span, &name, (!fact.assumed).then_some(types.as_slice()))
         });
         sections.extend(layouts);
         let contents = MarkupContent { kind: MarkupKind::Markdown, value: sections.join("\n\n") };
@@ -107,11 +108,17 @@ impl Session {
     }
 }
 
-/// The types in tile IR of the tiles among the values.
-fn tiles(fact: &Known) -> Vec<&str> {
-    let tile = |value: &'_ Value| matches!(value, Value::Tensor { ir, .. } if ir.starts_with("tile<"));
-    let tiles = fact.values.iter().filter(|value| tile(value));
-    tiles.filter_map(|value| if let Value::Tensor { ir, .. } = value { Some(ir.as_str()) } else { None }).collect()
+/// The types in tile IR of the run-time values of a place.
+fn types(fact: &Known) -> Vec<&str> {
+    let tensor = |value| match value {
+        &Value::Tensor { ref ir, .. } => Some(ir.as_str()),
+        _ => None,
+    };
+    fact.values.iter().filter_map(tensor).collect()
+}
+
+fn is_tile(fact: &Known) -> bool {
+    types(fact).iter().any(|ty| ty.starts_with("tile<"))
 }
 
 /// Which types and sizes the values are for.

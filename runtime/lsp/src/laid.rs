@@ -34,15 +34,14 @@ struct LaidValue {
 }
 
 impl Laid {
-    /// The layouts of a variable of the function at these bytes, whose values have one of these types.
-    fn of(&self, name: &str, function: Span, types: &[&str]) -> Vec<(&str, &Layout)> {
+    /// The layouts of a variable of the function at these bytes, whose values have one of these types, if they are known.
+    fn of(&self, name: &str, function: Span, types: Option<&[&str]>) -> Vec<(&str, &Layout)> {
         let mut found: Vec<(&str, &Layout)> = Vec::new();
-        let inside = |place: Span| {
-            place.file == function.file && function.start <= place.start && place.end <= function.end
-        };
+        let inside =
+            |place: Span| place.file == function.file && function.start <= place.start && place.end <= function.end;
         for value in self.values.iter().filter(|value| value.name == name && inside(value.place)) {
             let is_new = found.iter().all(|(_, layout)| **layout != value.layout);
-            if is_new && types.contains(&value.ty.as_str()) {
+            if is_new && types.is_none_or(|types| types.contains(&value.ty.as_str())) {
                 found.push((&value.ty, &value.layout));
             }
         }
@@ -52,7 +51,7 @@ impl Laid {
 
 impl Session {
     /// The layouts of a variable as Markdown, in the kernels that it is a part of. `fact` is the place with its types.
-    pub(crate) fn layouts(&mut self, id: FileId, fact: Span, name: &str, types: &[&str]) -> Option<String> {
+    pub(crate) fn layouts(&mut self, id: FileId, fact: Span, name: &str, types: Option<&[&str]>) -> Option<String> {
         let analysis = self.analysis(id);
         let tree = self.file(id).tree.clone();
         let inside = |outer: Span| outer.start <= fact.start && fact.end <= outer.end;
@@ -62,7 +61,7 @@ impl Session {
             if !unit.has(fact) {
                 continue;
             }
-            let laid = self.laid(id, unit.key(), choice);
+            let laid = self.laid_kernel(id, unit.key(), choice);
             let found = laid.of(name, function, types);
             if !found.is_empty() {
                 let shown: Vec<String> = found
@@ -78,10 +77,11 @@ impl Session {
     }
 
     /// The layouts of a kernel. The key stands for all that it depends on.
-    fn laid(&mut self, id: FileId, key: u64, choice: &Choice) -> Rc<Laid> {
+    fn laid_kernel(&mut self, id: FileId, key: u64, choice: &Choice) -> Rc<Laid> {
         if let Some((_, known)) = self.laid.iter().find(|(known, _)| *known == (id, key)) {
             return known.clone();
         }
+        self.laid_out += 1;
         let found = self.with_imports(id);
         let modules: Vec<_> = found.iter().map(|(name, id)| (name.clone(), self.file(*id).tree.clone())).collect();
         let modules: Vec<ModuleAst<'_>> = modules.iter().map(|(name, ast)| ModuleAst { name, ast }).collect();
@@ -98,6 +98,14 @@ impl Session {
         }
         self.laid.push(((id, key), laid.clone()));
         laid
+    }
+}
+
+impl Session {
+    /// How many kernels were taken through the passes since the session began: those for which a layout was asked, once for
+    /// each version of the text.
+    pub fn laid(&self) -> usize {
+        self.laid_out
     }
 }
 
@@ -131,7 +139,9 @@ fn values(kernel: &Kernel) -> Laid {
         let data = kernel.op(op);
         let args = data.blocks.iter().flat_map(|block| kernel.block(*block).args.iter());
         for value in data.results.iter().chain(args) {
-            let (Type::Tile(tile), Some(name)) = (kernel.value_type(*value), &kernel.value(*value).name) else { continue };
+            let (Type::Tile(tile), Some(name)) = (kernel.value_type(*value), &kernel.value(*value).name) else {
+                continue;
+            };
             let (Some(layout), Some(place)) = (tile.layout, kernel.loc(data.loc).span) else { continue };
             debug_assert!(matches!(kernel.value(*value).def, ValueDef::Arg(..) | ValueDef::Result(..)));
             laid.values.push(LaidValue {

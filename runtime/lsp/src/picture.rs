@@ -113,10 +113,13 @@ impl Map<'_> {
         let widest = cells.iter().flatten().chain(&heads).map(String::len).max().unwrap_or(1);
         let label = ((shown.0 - 1) * step.0).to_string().len();
         let more = if count.1 > shown.1 { " .." } else { "" };
-        let line = |texts: &[String]| texts.iter().map(|text| format!("  {text:<widest$}")).collect::<String>();
+        let line = |texts: &[String]| {
+            let line: String = texts.iter().map(|text| format!("  {text:<widest$}")).collect();
+            line.trim_end().to_owned()
+        };
         let _ = writeln!(out, "{:label$}{}{more}", "", line(&heads));
         for (row, texts) in cells.iter().enumerate() {
-            let _ = writeln!(out, "{:label$}{}", row as u32 * step.0, line(texts).trim_end());
+            let _ = writeln!(out, "{:label$}{}", row as u32 * step.0, line(texts));
         }
         if count.0 > shown.0 {
             out.push_str("..\n");

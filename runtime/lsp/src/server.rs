@@ -71,7 +71,7 @@ pub fn serve(connection: Connection) -> Result<(), String> {
             match connection.receiver.recv_timeout(PAUSE) {
                 Ok(message) => message,
                 Err(error) if error.is_timeout() => {
-                    server.publish().into_iter().for_each(|message| drop(send(message)));
+                    server.publish().into_iter().for_each(|message| _ = send(message));
                     continue;
                 }
                 Err(_) => return Ok(()),

@@ -42,6 +42,8 @@ pub struct Session {
     pub(crate) analysed: usize,
     /// Layouts by file and key of the kernel, the oldest first.
     pub(crate) laid: Vec<((FileId, u64), Rc<Laid>)>,
+    /// The number of kernels that were taken through the passes.
+    pub(crate) laid_out: usize,
 }
 
 /// A file of a session.
@@ -66,7 +68,7 @@ impl Session {
     /// No file is open.
     pub fn new(reader: Box<dyn Files>) -> Session {
         let (files, by_name, absent) = Default::default();
-        Session { reader, files, by_name, absent, analysed: 0, laid: Vec::new() }
+        Session { reader, files, by_name, absent, analysed: 0, laid: Vec::new(), laid_out: 0 }
     }
 
     /// Opens a file, or replaces its text.

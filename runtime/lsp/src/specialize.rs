@@ -91,8 +91,10 @@ impl Choice {
         let standard = LaunchOptions::default();
         let options = LaunchOptions { max_instructions: standard.max_instructions, ..self.spec.options.clone() };
         let mut text = self.text();
-        let numbers =
-            [("num_warps", options.num_warps, standard.num_warps), ("num_stages", options.num_stages, standard.num_stages)];
+        let numbers = [
+            ("num_warps", options.num_warps, standard.num_warps),
+            ("num_stages", options.num_stages, standard.num_stages),
+        ];
         for (name, value, usual) in numbers {
             if value != usual {
                 text += &format!(" {name}={value}");

@@ -140,8 +140,9 @@ fn integer(name: &str, names: &[&str], size: i128) -> i128 {
     }
     let group = |name: &str| name.char_indices().next_back().map_or(String::new(), |(at, _)| name[..at].to_owned());
     let own = group(name);
-    let members: BTreeSet<usize> =
-        (0..names.len()).filter(|at| names[*at].to_lowercase().contains("stride") && group(names[*at]) == own).collect();
+    let members: BTreeSet<usize> = (0..names.len())
+        .filter(|at| names[*at].to_lowercase().contains("stride") && group(names[*at]) == own)
+        .collect();
     let after = members.iter().filter(|at| names[**at] != name).count();
     let place = members.iter().position(|at| names[*at] == name).unwrap_or(0);
     match after {

@@ -79,12 +79,7 @@ fn message(exchange: &mut Exchange, request: &mut Request) -> Result<Value, Refu
     Ok(Value::Array(answers))
 }
 
-fn proposed(
-    session: &mut Session,
-    request: &mut Request,
-    file: &str,
-    first: Option<&str>,
-) -> Result<Value, Refusal> {
+fn proposed(session: &mut Session, request: &mut Request, file: &str, first: Option<&str>) -> Result<Value, Refusal> {
     let wanted = json_body(request)?;
     let Some(text) = wanted["text"].as_str() else { return Err((400, "`text` is missing\n")) };
     session.set_text(file, text);

@@ -89,12 +89,15 @@ impl Runs {
     fn data(&self, ended: &Ended) -> Result<Value, String> {
         let Limits { time, memory } = self.limits;
         let error = match ended.status {
-            Some(0) => return serde_json::from_str(&ended.out).map_err(|error| format!("the run gave no data: {error}")),
+            Some(0) => {
+                return serde_json::from_str(&ended.out).map_err(|error| format!("the run gave no data: {error}"));
+            }
             _ if ended.is_late => format!("stopped: the run took more than {} s (--time-limit)", time.as_secs_f64()),
             Some(_) => ended.err.trim().to_owned(),
             None => format!("stopped: {}", ended.err.trim().lines().last().unwrap_or("by a signal")),
         };
-        let is_memory = ["memory allocation", "Cannot allocate", "out of memory"].iter().any(|words| ended.err.contains(words));
+        let is_memory =
+            ["memory allocation", "Cannot allocate", "out of memory"].iter().any(|words| ended.err.contains(words));
         let more = if is_memory { format!(" (--memory-limit is {} GiB)", memory >> 30) } else { String::new() };
         Err(error + &more)
     }
