@@ -23,8 +23,10 @@ const theme = EditorView.theme({
   ".cm-hint": { color: "var(--dim)", backgroundColor: "var(--panel)", borderRadius: "4px", padding: "0 3px", fontSize: "11.5px" },
   ".cm-heat-gutter": { minWidth: "42px" },
   ".cm-heat": { display: "block", width: "40px", height: "20px", textAlign: "right", paddingRight: "4px", fontSize: "11px", boxSizing: "border-box", background: "linear-gradient(to left, var(--heat) var(--share), transparent var(--share))" },
-  ".cm-finding": { whiteSpace: "normal", margin: "2px 8px 4px 24px", padding: "4px 8px", borderLeft: "3px solid var(--error)", background: "var(--panel)", font: "12.5px/1.4 system-ui, sans-serif" },
-  ".cm-finding code": { color: "var(--error)", marginRight: "4px" },
+  // As wide as the editor, not as its longest line.
+  ".cm-finding": { whiteSpace: "normal", position: "sticky", left: "100px", maxWidth: "min(560px, calc(100cqw - 120px))", margin: "2px 8px 4px 16px", padding: "4px 8px", borderLeft: "3px solid var(--error)", background: "var(--panel)", font: "12.5px/1.4 system-ui, sans-serif" },
+  ".cm-finding code.in": { color: "inherit", marginRight: 0 },
+  ".cm-finding code:not(.in)": { color: "var(--error)", marginRight: "4px" },
   ".cm-finding .note": { color: "var(--dim)" },
   ".cm-tooltip": { backgroundColor: "var(--bg)", color: "var(--text)", border: "1px solid var(--line)", borderRadius: "6px", maxWidth: "min(560px, 92vw)" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--hover)", color: "var(--text)" },

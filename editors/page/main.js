@@ -120,7 +120,11 @@ const set_theme = (theme) => {
   const frame = by_id("result").contentDocument;
   if (frame?.documentElement) frame.documentElement.dataset.theme = theme;
 };
-by_id("result").addEventListener("load", () => { if (document.documentElement.dataset.theme) set_theme(document.documentElement.dataset.theme); });
+by_id("result").addEventListener("load", () => {
+  // The button of the editor is for both.
+  by_id("result").contentDocument.getElementById("theme")?.remove();
+  if (document.documentElement.dataset.theme) set_theme(document.documentElement.dataset.theme);
+});
 by_id("theme").addEventListener("click", () => {
   const now = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   set_theme(now === "dark" ? "light" : "dark");

@@ -15,6 +15,15 @@ class Heat extends GutterMarker {
   }
 }
 
+/** Words between backquotes are code. */
+const sentence = (text) => text.split("`").map((part, at) => {
+  if (at % 2 === 0) return part;
+  const code = document.createElement("code");
+  code.className = "in";
+  code.textContent = part;
+  return code;
+});
+
 class Finding extends WidgetType {
   constructor(data) { super(); this.data = data; }
   eq(other) { return other.data.message === this.data.message && other.data.code === this.data.code; }
@@ -23,11 +32,11 @@ class Finding extends WidgetType {
     box.className = "cm-finding " + this.data.severity;
     const code = document.createElement("code");
     code.textContent = this.data.code;
-    box.append(code, " " + this.data.message);
+    box.append(code, ...sentence(this.data.message));
     for (const note of this.data.notes) {
       const line = document.createElement("div");
       line.className = "note";
-      line.textContent = note;
+      line.append(...sentence(note));
       box.append(line);
     }
     return box;
