@@ -191,7 +191,7 @@ fn files(folder: &Path, ending: &str, out: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == "target" || name == "out" {
+        if name.starts_with('.') || matches!(&*name, "target" | "out" | "node_modules") {
             continue;
         }
         // A link to a folder is none: its files are found where they lie.
