@@ -110,11 +110,13 @@ impl Session {
 
 /// The types in tile IR of the run-time values of a place.
 fn types(fact: &Known) -> Vec<&str> {
-    let tensor = |value| match value {
-        &Value::Tensor { ref ir, .. } => Some(ir.as_str()),
-        _ => None,
-    };
-    fact.values.iter().filter_map(tensor).collect()
+    let mut found = Vec::new();
+    for value in fact.values.iter() {
+        if let Value::Tensor { ir, .. } = value {
+            found.push(ir.as_str());
+        }
+    }
+    found
 }
 
 fn is_tile(fact: &Known) -> bool {

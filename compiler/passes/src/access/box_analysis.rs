@@ -297,7 +297,8 @@ impl<'k> BoxAnalysis<'k> {
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
-            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned() {
+            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned()
+            {
                 axes.push(BoxAxis { index, stride, sizes, modulus: None, from_zero });
                 continue;
             }

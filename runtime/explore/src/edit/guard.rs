@@ -43,10 +43,9 @@ impl Guard {
             return Err((403, "this name is not that of the server\n"));
         }
         // Browsers send the origin of the page that asks with each POST.
-        if let Some(origin) = header("Origin") {
-            if !origin.strip_prefix("http://").is_some_and(is_own) {
-                return Err((403, "another page asks\n"));
-            }
+        let is_foreign = |origin: &str| !origin.strip_prefix("http://").is_some_and(is_own);
+        if header("Origin").is_some_and(is_foreign) {
+            return Err((403, "another page asks\n"));
         }
         let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
         let given = match request.method() {
