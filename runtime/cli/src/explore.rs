@@ -1,6 +1,8 @@
 //! `rtc explore`: a kernel as one HTML page.
 
 use crate::explore_arguments::ExploreArguments;
+use crate::explore_edit;
+use crate::explore_inputs::Inputs;
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::{Progress, Reporter};
@@ -8,18 +10,24 @@ use crate::run::{self, Input};
 use crate::{cache::Store, decided, input, ptx, sanitize, tile_ir, trusted};
 use rtc_build::Assembler;
 use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
-use rtc_explore::{LaunchInput, Page};
+use rtc_explore::{LaunchInput, Output, Page};
 use rtc_runtime::sanitize::{Checks, Report};
 use rtc_runtime::timeline::{Model, Timeline};
 use rtc_runtime::{Device, Error};
 use rtc_source::{Code, SourceMap, render};
-use rtc_testing::{LaunchFile, Tensors};
+use rtc_testing::{LaunchFile, Tensor, Tensors};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+/// Elements of a tensor that a page shows.
+const MAX_ELEMENTS: usize = 8;
+
 /// Writes the page, or serves it.
 pub(crate) fn explore(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
+    if arguments.edit {
+        return explore_edit::serve(arguments);
+    }
     if arguments.serve {
         return serve(arguments, reporter);
     }
@@ -89,11 +97,13 @@ fn problem_text(problem: &Problem) -> String {
 }
 
 /// A kernel, and what it is compiled for.
-struct Subject {
-    input: Input,
-    spec: Spec,
-    arch: String,
-    launch: Option<(PathBuf, LaunchFile, Tensors)>,
+pub(crate) struct Subject {
+    pub(crate) input: Input,
+    pub(crate) spec: Spec,
+    pub(crate) arch: String,
+    pub(crate) launch: Option<(PathBuf, LaunchFile, Tensors)>,
+    /// Inputs of a launch that is made when the kernel is compiled, as then the lengths of its tensors are known.
+    pub(crate) inputs: Option<Inputs>,
 }
 
 /// The data of the page, and the whole timeline. The files that it depends on are added to `files`.
@@ -102,8 +112,11 @@ fn make(
     reporter: &Reporter,
     files: &mut Vec<PathBuf>,
 ) -> Result<(Page, Option<Timeline>), Problem> {
-    let subject = subject(arguments, reporter, files)?;
-    let Subject { input, spec, arch, launch } = &subject;
+    let mut subject = match arguments.edited {
+        true => explore_edit::subject(arguments, reporter)?,
+        false => subject(arguments, reporter, files)?,
+    };
+    let Subject { input, spec, arch, .. } = &subject;
     let mut watch = Watch { progress: reporter.follow(format!("{} for {arch}", input.kernel())), passes: Vec::new() };
     let compiled = compile(input, &spec.options, arch, &mut watch);
     let Watch { progress, mut passes } = watch;
@@ -114,10 +127,17 @@ fn make(
     let artifact = compiled.artifact.clone();
     let decisions = input.decisions(spec, arch).map_err(failed)?;
     let (resources, _) = decided::resources(&artifact, arch, decisions.registers);
-    let sass = Assembler::find_for(arch)
-        .and_then(|assembler| assembler.disassembled(&artifact.ptx, &artifact.metadata.symbol, arch));
+    // A run of the editor answers at once.
+    let assembler = Assembler::find_for(arch).filter(|_| !arguments.edited);
+    let sass = assembler.and_then(|assembler| assembler.disassembled(&artifact.ptx, &artifact.metadata.symbol, arch));
     let mut remarks = compiled.warnings.clone();
     remarks.extend(decisions.loops);
+    if let Some(inputs) = &subject.inputs {
+        let made = inputs.launch(&artifact.metadata);
+        let (launch, tensors) = made.map_err(|message| Problem::input(Code::LAUNCH_FILE, message))?;
+        subject.launch = Some((arguments.kernels.file.clone(), launch, tensors));
+    }
+    let Subject { input, arch, launch, .. } = &subject;
     let launched = match launch {
         Some((path, launch, tensors)) => {
             Some(launched(arguments, &subject, (path, launch, tensors), compiled, reporter)?)
@@ -168,26 +188,39 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         }
         let arch = one_target(archs)?;
         let launch = read.map(|(path, (launch, _, tensors))| (path.clone(), launch, tensors));
-        return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch });
+        return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch, inputs: None });
     }
     let program = input::load(&kernels.file, &kernels.include, &kernels.levels, reporter)?;
     files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
     let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
-    let Some((path, (launch, spec, tensors))) = read else {
-        let mut requests = input::requests(kernels, &program)?;
-        let (Some(request), true) = (requests.pop(), requests.is_empty()) else {
-            return Err(Problem::Usage("explore takes one kernel; give one --spec or --signature".into()));
-        };
-        let arch = one_target(request.archs)?;
-        let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
-        return Ok(Subject {
-            input: Input::Source(Box::new((program, request.specialization))),
-            spec,
-            arch,
-            launch: None,
-        });
+    match read {
+        Some((path, read)) => launch_subject(arguments, program, path, read, reporter),
+        None => signature_subject(arguments, program),
+    }
+}
+
+/// The kernel for a signature, or for a spec.
+fn signature_subject(arguments: &ExploreArguments, program: Program) -> Result<Subject, Problem> {
+    let kernels = &arguments.kernels;
+    let mut requests = input::requests(kernels, &program)?;
+    let (Some(request), true) = (requests.pop(), requests.is_empty()) else {
+        return Err(Problem::Usage("explore takes one kernel; give one --spec or --signature".into()));
     };
-    let mut spec = spec;
+    let arch = one_target(request.archs)?;
+    let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
+    let input = Input::Source(Box::new((program, request.specialization)));
+    Ok(Subject { input, spec, arch, launch: None, inputs: None })
+}
+
+/// The kernel for a launch.
+pub(crate) fn launch_subject(
+    arguments: &ExploreArguments,
+    program: Program,
+    path: &Path,
+    (launch, mut spec, tensors): (LaunchFile, Spec, Tensors),
+    reporter: &Reporter,
+) -> Result<Subject, Problem> {
+    let kernels = &arguments.kernels;
     input::apply_options(kernels, &mut spec)?;
     if let [kernel] = kernels.kernel.as_slice() {
         spec.kernel = Some(kernel.clone());
@@ -195,8 +228,8 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
     let arch = one_target(if kernels.arch.is_empty() { vec![default_arch(&spec)] } else { kernels.arch.clone() })?;
     let (spec, _) = run::settle(&program, spec, &launch, &tensors, (&Device::emulator(), &arch), reporter)?;
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
-    let launch = Some((path.clone(), launch, tensors));
-    Ok(Subject { input: Input::Source(Box::new((program, specialization))), spec, arch, launch })
+    let launch = Some((path.to_owned(), launch, tensors));
+    Ok(Subject { input: Input::Source(Box::new((program, specialization))), spec, arch, launch, inputs: None })
 }
 
 /// The target of a launch in the emulator, as for `rtc run`.
@@ -212,7 +245,7 @@ fn one_target(archs: Vec<String>) -> Result<String, Problem> {
     }
 }
 
-fn read_launch(path: &Path, files: &mut Vec<PathBuf>) -> Result<(LaunchFile, Spec, Tensors), Problem> {
+pub(crate) fn read_launch(path: &Path, files: &mut Vec<PathBuf>) -> Result<(LaunchFile, Spec, Tensors), Problem> {
     let wrong = |message: String| Problem::file(Code::LAUNCH_FILE, path, message);
     let launch = LaunchFile::parse(&input::read_text(path)?).map_err(|error| wrong(error.to_string()))?;
     let spec = run::read_spec(&launch).map_err(wrong)?;
@@ -289,6 +322,29 @@ fn promises(
     Ok(compiled.map_or(Vec::new(), |compiled| sanitize::interpreted(&compiled.kernel, launch, tensors, reporter)))
 }
 
+/// The tensors that a launch changed, with their first elements.
+fn changed(before: &Tensors, after: &Tensors) -> Vec<Output> {
+    let changed = after.iter().filter(|(name, tensor)| before.get(name) != Some(tensor));
+    let output = |(name, tensor): (&str, &Tensor)| {
+        let bytes = tensor.dtype.bitsize().div_ceil(8);
+        let count = (tensor.data.len() / bytes.max(1)).min(MAX_ELEMENTS);
+        let start = Tensor::new(tensor.dtype, vec![count], tensor.data[..count * bytes].to_vec());
+        let values = start.and_then(|start| start.to_f64()).unwrap_or_default();
+        // Six digits are enough to recognize a value.
+        let first = values.iter().map(|value| format!("{value:.6}")).map(|text| match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        });
+        Output {
+            name: name.to_owned(),
+            dtype: format!("{:?}", tensor.dtype).to_lowercase(),
+            shape: tensor.shape.clone(),
+            first: first.collect(),
+        }
+    };
+    changed.map(output).collect()
+}
+
 /// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
 fn launched(
     arguments: &ExploreArguments,
@@ -310,9 +366,9 @@ fn launched(
     let progress = reporter.follow(format!("{} on {device}", compiled.artifact.metadata.symbol));
     let outcome = launch.run(&kernel, tensors);
     progress.finish();
-    let fault = match outcome {
-        Ok(_) => None,
-        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => Some(fault.to_string()),
+    let (fault, outputs) = match outcome {
+        Ok(outcome) => (None, changed(tensors, &outcome.outputs)),
+        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => (Some(fault.to_string()), Vec::new()),
         Err(error) => return Err(run::launch_problem(path, error)),
     };
     let mut findings = Vec::new();
@@ -332,6 +388,7 @@ fn launched(
         counters: kernel.take_counters().unwrap_or_default(),
         timeline: kernel.take_trace().map(|trace| trace.replay(model)).unwrap_or_default(),
         model: model.name,
+        outputs,
         findings,
         fault,
     })

@@ -13,7 +13,8 @@ use std::path::PathBuf;
     rtc explore softmax.rt --launch launch.json\n  \
     rtc explore matmul.py --signature '*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, 128, 128, 64' --arch sm_90a -o matmul.html\n  \
     rtc explore matmul.rt --launch launch.json --trace matmul.perfetto.json\n  \
-    rtc explore matmul.rt --launch launch.json --serve"
+    rtc explore matmul.rt --launch launch.json --serve\n  \
+    rtc explore softmax.py --serve --edit"
 )]
 pub(crate) struct ExploreArguments {
     #[command(flatten)]
@@ -36,6 +37,18 @@ pub(crate) struct ExploreArguments {
     /// Serve the page to this machine instead of writing it; it loads again when a file changes
     #[arg(long, conflicts_with_all = ["output", "json", "trace"])]
     pub(crate) serve: bool,
+    /// With --serve: an editor in the page, which checks and runs the kernel while it is being written
+    #[arg(long, requires = "serve", conflicts_with = "spec")]
+    pub(crate) edit: bool,
+    /// With --edit: how long a run may take [default: 20]
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, hide_default_value = true, requires = "edit", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) time_limit: u64,
+    /// With --edit: how much memory a run may write [default: 4]
+    #[arg(long, value_name = "GIB", default_value_t = 4, hide_default_value = true, requires = "edit", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) memory_limit: u64,
+    /// One run of --edit: the text and the inputs are read from standard input
+    #[arg(long, hide = true, requires = "json")]
+    pub(crate) edited: bool,
     /// The port of --serve [default: one that is free]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true, requires = "serve")]
     pub(crate) port: u16,

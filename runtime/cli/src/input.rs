@@ -69,11 +69,22 @@ pub(crate) fn load(
     levels: &LevelArguments,
     reporter: &Reporter,
 ) -> Result<Program, Problem> {
+    load_text(file, read_text(file)?, include, levels, reporter)
+}
+
+/// The same with a text in place of that of the file.
+pub(crate) fn load_text(
+    file: &Path,
+    text: String,
+    include: &[PathBuf],
+    levels: &LevelArguments,
+    reporter: &Reporter,
+) -> Result<Program, Problem> {
     let levels = read_levels(levels)?;
     let read = |path: &Path| Ok::<_, Problem>(Source::new(name_of(path), read_text(path)?));
     let directory = folder_of(file);
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
-    let program = Program::parse_importing(read(file)?, &mut |module| {
+    let program = Program::parse_importing(Source::new(name_of(file), text), &mut |module| {
         let names = rtc_compiler::file_candidates(module);
         let candidates = directories.iter().flat_map(|d| names.iter().map(|name| d.join(name)));
         candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()

@@ -1,7 +1,7 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
-//! `explain.rs`, `explore.rs`, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
+//! `explain.rs`, `explore.rs` with `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
 //! commands that Python runs,
 //! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
 //! stderr.
@@ -22,6 +22,8 @@ mod emit;
 mod explain;
 mod explore;
 mod explore_arguments;
+mod explore_edit;
+mod explore_inputs;
 mod fix;
 mod host;
 mod host_arguments;

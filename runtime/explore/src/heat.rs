@@ -38,6 +38,7 @@ pub fn launch(input: &LaunchInput, places: &mut Places<'_>) -> Launch {
         levels: levels(counters),
         heat: heat(&counters.by_instruction, places),
         ptx_heat: counters.by_instruction.iter().map(|count| (count.ptx_line, count.executed.warps)).collect(),
+        outputs: input.outputs.clone(),
         findings: input.findings.iter().map(|report| finding(report, places)).collect(),
         fault: input.fault.clone(),
         rooflines: [Machine::H200, Machine::A100].iter().map(|machine| roofline(counters, machine)).collect(),

@@ -2,9 +2,12 @@
 
 use crate::model::Page;
 use minijinja::{Environment, context};
+use serde_json::Value;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const FAILURE: &str = include_str!("page/failure.html");
+const EDITOR: &str = include_str!("edit/page.html");
+const EDITOR_STYLE: &str = include_str!("edit/edit.css");
 const STYLE: &str = include_str!("page/page.css");
 /// The script that loads a page again, for the page and for that of an error.
 const WATCH: &str = include_str!("page/watch.js");
@@ -22,7 +25,7 @@ const SCRIPT: &[&str] = &[
 /// The page; with `reloads`, one that asks the server that it comes from for changes.
 pub fn html(page: &Page, reloads: bool) -> String {
     let data = serde_json::to_string(page).unwrap_or_default();
-    let rendered = render(page, &data, reloads);
+    let rendered = render(&page.kernel, &page.arch, &data, reloads);
     // The template is part of the program, so that it cannot be wrong for one page and right for another.
     rendered.unwrap_or_else(|error| format!("<!doctype html><pre>{error}</pre>"))
 }
@@ -34,16 +37,42 @@ pub fn failure(message: &str) -> String {
     rendered.unwrap_or_default()
 }
 
-fn render(page: &Page, data: &str, reloads: bool) -> Result<String, minijinja::Error> {
+/// The page of data that [`Page`] became as JSON.
+pub(crate) fn of_data(data: &Value) -> String {
+    let text = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    let rendered = render(&text("kernel"), &text("arch"), &data.to_string(), false);
+    rendered.unwrap_or_else(|error| format!("<!doctype html><pre>{error}</pre>"))
+}
+
+/// The page with an editor; `setup` is for its script.
+pub(crate) fn editor(name: &str, setup: &Value) -> String {
+    let style = format!("{STYLE}{EDITOR_STYLE}");
+    let content = context! {
+        name => name, style => style, setup => in_script(&setup.to_string()), token => setup["token"].as_str(),
+    };
+    let rendered = Environment::new().render_named_str("editor.html", EDITOR, content);
+    rendered.unwrap_or_default()
+}
+
+/// The place of a result before the first run.
+pub(crate) fn waiting() -> String {
+    format!("<!doctype html><meta charset=\"utf-8\"><style>{STYLE}</style><p class=\"view dim\">No run yet.</p>")
+}
+
+/// No text in the data may end the element that it is in.
+fn in_script(json: &str) -> String {
+    json.replace("</", "<\\/").replace("<!--", "<\\u0021--")
+}
+
+fn render(kernel: &str, arch: &str, data: &str, reloads: bool) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", TEMPLATE)?;
     environment.get_template("page.html")?.render(context! {
-        kernel => page.kernel,
-        arch => page.arch,
+        kernel => kernel,
+        arch => arch,
         style => STYLE,
         script => SCRIPT.concat(),
-        // No text in the data may end the element that it is in.
-        data => data.replace("</", "<\\/").replace("<!--", "<\\u0021--"),
+        data => in_script(data),
         reloads => reloads,
     })
 }

@@ -8,6 +8,7 @@
 
 mod assembly;
 mod diagnostics;
+mod edit;
 mod heat;
 mod html;
 mod layouts;
@@ -17,6 +18,7 @@ mod places;
 mod serve;
 mod timeline;
 
+pub use edit::{EditSetup, Editing, Limits, edit};
 pub use html::{failure, html};
 pub use model::*;
 pub use serve::{Served, serve};
@@ -64,6 +66,8 @@ pub struct LaunchInput {
     pub timeline: Timeline,
     /// The model that the times are from.
     pub model: &'static str,
+    /// The tensors that it changed.
+    pub outputs: Vec<Output>,
     /// Findings of the sanitizer.
     pub findings: Vec<Report>,
     /// Why the launch ended early, if it did.

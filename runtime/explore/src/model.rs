@@ -168,6 +168,8 @@ pub struct Launch {
     pub heat: Vec<Heat>,
     /// Counts by line of the PTX.
     pub ptx_heat: Vec<(u32, u64)>,
+    /// The tensors that it changed.
+    pub outputs: Vec<Output>,
     /// Findings of the sanitizer.
     pub findings: Vec<Remark>,
     /// Why the launch ended early.
@@ -182,6 +184,19 @@ pub struct Launch {
     pub branches: (u64, u64),
     /// The first cluster against time.
     pub timeline: TimelineData,
+}
+
+/// A tensor that a launch has changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// The type of the elements.
+    pub dtype: String,
+    /// Sizes.
+    pub shape: Vec<usize>,
+    /// The first elements after the launch, as text: JSON has no NaN.
+    pub first: Vec<String>,
 }
 
 /// Accesses of a kind.

@@ -239,6 +239,16 @@ impl Work {
 }
 
 impl Unit {
+    /// The hash of all that the result depends on.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Whether it has a fact of exactly this place.
+    pub(crate) fn has(&self, span: Span) -> bool {
+        self.facts.iter().any(|fact| fact.span == span)
+    }
+
     /// The unit with the places that its parts have now; `None` if a part is gone.
     fn moved(self: &Rc<Unit>, now: &Rc<Items>) -> Option<Rc<Unit>> {
         if *self.items == **now {

@@ -53,8 +53,16 @@ impl Session {
         if let Some(note) = fact.and_then(|fact| origin_note(&analysis, file, id, fact)) {
             sections.push(note);
         }
+        let range = file.lines.of_span(&file.text, span);
+        let layouts = fact.filter(|fact| fact.refers.is_none() && is_tile(fact)).and_then(|fact| {
+            let name = self.file(id).text.get(word.0..word.1)?.to_owned();
+            // Assumed sizes have names in place of numbers.
+            let types = types(fact);
+            self.layouts(id, fact.span, &name, (!fact.assumed).then_some(types.as_slice()))
+        });
+        sections.extend(layouts);
         let contents = MarkupContent { kind: MarkupKind::Markdown, value: sections.join("\n\n") };
-        Some(Hover { contents: HoverContents::Markup(contents), range: Some(file.lines.of_span(&file.text, span)) })
+        Some(Hover { contents: HoverContents::Markup(contents), range: Some(range) })
     }
 
     fn described(&self, fact: &Known, text: &str) -> Option<String> {
@@ -98,6 +106,21 @@ impl Session {
         let docs = docs.map_or(String::new(), |docs| format!("\n\n{}", docs.trim()));
         Some(format!("```python\n{head}\n```{docs}"))
     }
+}
+
+/// The types in tile IR of the run-time values of a place.
+fn types(fact: &Known) -> Vec<&str> {
+    let mut found = Vec::new();
+    for value in fact.values.iter() {
+        if let Value::Tensor { ir, .. } = value {
+            found.push(ir.as_str());
+        }
+    }
+    found
+}
+
+fn is_tile(fact: &Known) -> bool {
+    types(fact).iter().any(|ty| ty.starts_with("tile<"))
 }
 
 /// Which types and sizes the values are for.

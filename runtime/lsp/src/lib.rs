@@ -11,8 +11,9 @@
 //! | `specialize.rs`, `assume.rs` | the types and sizes that a kernel is analysed for |
 //! | `names.rs` | names and the definitions that they refer to, without types |
 //! | `reference.rs` | the functions of the language and their documentation |
+//! | `laid.rs`, `picture.rs` | layouts of values, by the passes that assign them |
 //! | one file per request | `diagnostics.rs`, `hover.rs`, `definition.rs`, ... |
-//! | `server.rs` | the protocol |
+//! | `server.rs` | the protocol; `server/exchange.rs`: without a stream, for other transports |
 
 mod analysis;
 mod assume;
@@ -22,8 +23,10 @@ mod definition;
 mod diagnostics;
 mod hover;
 mod inlay;
+mod laid;
 mod lines;
 mod names;
+mod picture;
 mod reference;
 #[cfg(feature = "server")]
 mod server;
@@ -34,7 +37,7 @@ mod symbols;
 pub use definition::Place;
 pub use lines::Lines;
 #[cfg(feature = "server")]
-pub use server::{serve, serve_stdio};
+pub use server::{Exchange, address_of, serve, serve_stdio};
 pub use session::{Files, Session};
-pub use specialize::Origin;
+pub use specialize::{Chosen, Origin};
 pub use symbols::{TOKEN_MODIFIERS, TOKEN_TYPES};

@@ -5,7 +5,11 @@
 
 mod address;
 mod disk;
+mod exchange;
 mod handle;
+
+pub use address::address_of;
+pub use exchange::Exchange;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,13 +63,15 @@ pub fn serve(connection: Connection) -> Result<(), String> {
         Err(error) if error.channel_is_disconnected() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     }
-    let mut server = Server { session: Session::new(Box::new(disk::Disk)), addresses: HashMap::new(), stale: false };
+    let mut server = Server::new();
+    // If the client is gone, the loop ends with the next message.
+    let send = |message: Message| connection.sender.send(message).is_ok();
     loop {
         let message = if server.stale {
             match connection.receiver.recv_timeout(PAUSE) {
                 Ok(message) => message,
                 Err(error) if error.is_timeout() => {
-                    server.publish(&connection);
+                    server.publish().into_iter().for_each(|message| _ = send(message));
                     continue;
                 }
                 Err(_) => return Ok(()),
@@ -81,12 +87,15 @@ pub fn serve(connection: Connection) -> Result<(), String> {
                 if connection.handle_shutdown(&request).map_err(|error| error.to_string())? {
                     return Ok(());
                 }
-                let response = server.answer(request);
-                if connection.sender.send(Message::Response(response)).is_err() {
+                if !send(Message::Response(server.answer(request))) {
                     return Ok(());
                 }
             }
-            Message::Notification(notification) => server.notified(notification, &connection),
+            Message::Notification(notification) => {
+                if let Some(message) = server.notified(notification) {
+                    send(message);
+                }
+            }
             Message::Response(_) => {}
         }
     }
@@ -147,6 +156,10 @@ struct Server {
 }
 
 impl Server {
+    fn new() -> Server {
+        Server { session: Session::new(Box::new(disk::Disk)), addresses: HashMap::new(), stale: false }
+    }
+
     fn answer(&mut self, request: Request) -> Response {
         let id = request.id.clone();
         let answer = catch_unwind(AssertUnwindSafe(|| self.handle(request)));
@@ -155,7 +168,8 @@ impl Server {
         })
     }
 
-    fn notified(&mut self, notification: Notification, connection: &Connection) {
+    /// Takes a notification, which may be answered by one.
+    fn notified(&mut self, notification: Notification) -> Option<Message> {
         match notification.method.as_str() {
             DidOpenTextDocument::METHOD => {
                 if let Ok(params) = serde_json::from_value::<DidOpenTextDocumentParams>(notification.params) {
@@ -176,12 +190,13 @@ impl Server {
                     self.update(|session| session.close(&name));
                     self.addresses.remove(&name);
                     // The diagnostics of a closed file disappear.
-                    send(connection, params.text_document.uri, Vec::new());
+                    return Some(published(params.text_document.uri, Vec::new()));
                 }
             }
             DidSaveTextDocument::METHOD | DidChangeWatchedFiles::METHOD => self.update(Session::refresh),
             _ => {}
         }
+        None
     }
 
     fn update(&mut self, change: impl FnOnce(&mut Session)) {
@@ -190,24 +205,23 @@ impl Server {
         self.stale = true;
     }
 
-    fn publish(&mut self, connection: &Connection) {
+    /// The diagnostics of all open files.
+    fn publish(&mut self) -> Vec<Message> {
         self.stale = false;
+        let mut messages = Vec::new();
         for name in self.session.open_files() {
             let Some(uri) = self.addresses.get(&name).cloned() else { continue };
             let addresses = &self.addresses;
             let session = &mut self.session;
             let found =
                 catch_unwind(AssertUnwindSafe(|| session.diagnostics(&name, &|name| address::uri_of(addresses, name))));
-            if let Ok(found) = found {
-                send(connection, uri, found);
-            }
+            messages.extend(found.ok().map(|found| published(uri, found)));
         }
+        messages
     }
 }
 
-fn send(connection: &Connection, uri: Uri, diagnostics: Vec<lsp_types::Diagnostic>) {
+fn published(uri: Uri, diagnostics: Vec<lsp_types::Diagnostic>) -> Message {
     let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
-    let notification = Notification::new(PublishDiagnostics::METHOD.to_owned(), params);
-    // If the client is gone, the loop ends with the next message.
-    let _ = connection.sender.send(Message::Notification(notification));
+    Message::Notification(Notification::new(PublishDiagnostics::METHOD.to_owned(), params))
 }

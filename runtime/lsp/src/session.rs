@@ -10,6 +10,7 @@ use rtc_source::{Diagnostic, FileId, SourceMap, Span};
 use rtc_syntax::ast::Module;
 
 use crate::analysis::{self, Analysis, Unit};
+use crate::laid::Laid;
 use crate::lines::Lines;
 use crate::names::Names;
 
@@ -39,6 +40,10 @@ pub struct Session {
     absent: std::collections::HashSet<String>,
     /// The number of kernels that were analysed, for tests of the reuse.
     pub(crate) analysed: usize,
+    /// Layouts by file and key of the kernel, the oldest first.
+    pub(crate) laid: Vec<((FileId, u64), Rc<Laid>)>,
+    /// The number of kernels that were taken through the passes.
+    pub(crate) laid_out: usize,
 }
 
 /// A file of a session.
@@ -62,13 +67,22 @@ pub(crate) struct File {
 impl Session {
     /// No file is open.
     pub fn new(reader: Box<dyn Files>) -> Session {
-        Session { reader, files: Vec::new(), by_name: HashMap::new(), absent: Default::default(), analysed: 0 }
+        let (files, by_name, absent) = Default::default();
+        Session { reader, files, by_name, absent, analysed: 0, laid: Vec::new(), laid_out: 0 }
     }
 
     /// Opens a file, or replaces its text.
     pub fn open(&mut self, name: &str, text: &str) {
         let id = self.enter(name, text);
         self.files[id.0 as usize].is_open = true;
+    }
+
+    /// Opens a file with this text, unless it is open with it already.
+    pub fn set_text(&mut self, name: &str, text: &str) {
+        let is_known = self.id(name).is_some_and(|id| self.file(id).is_open && *self.file(id).text == *text);
+        if !is_known {
+            self.open(name, text);
+        }
     }
 
     /// Changes the text of an open file: edits in order, or the whole text where an edit has no range.

@@ -12,6 +12,8 @@ use rtc_source::json_fields::{self, Field};
 use rtc_source::{Code, Diagnostic, FileId, Span};
 use rtc_syntax::ast::FunctionDef;
 
+use crate::session::Session;
+
 /// The limit on the size of analysed kernels: longer ones would keep the editor waiting.
 const MAX_INSTRUCTIONS: u64 = 50_000;
 
@@ -39,7 +41,70 @@ pub(crate) struct Choice {
     pub(crate) sizes: Vec<(String, u32)>,
 }
 
+/// A specialization that a kernel of a file is shown for.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// As a comment chooses it: `matmul(a=*fp16:16, n=i32, BLOCK=128) num_warps=8 arch=sm_90a`.
+    pub text: String,
+    /// Types and values of the arguments, and launch options.
+    pub spec: Specialization,
+    /// The target.
+    pub target: &'static Target,
+    /// Its source.
+    pub origin: Origin,
+}
+
+impl Session {
+    /// The specializations that the kernels of a file are shown for; kernels for which one is chosen come first.
+    pub fn chosen(&mut self, name: &str) -> Vec<Chosen> {
+        let Some(id) = self.id(name) else { return Vec::new() };
+        let analysis = self.analysis(id);
+        analysis.choices.iter().map(|(_, choice)| choice.chosen()).collect()
+    }
+
+    /// The specialization of a text as in a comment: `kernel(*fp16:16, i32, BLOCK=128) num_warps=8 arch=sm_90a`.
+    ///
+    /// # Errors
+    ///
+    /// The diagnostic of such a comment as one sentence.
+    pub fn choose(&self, name: &str, text: &str) -> Result<Chosen, String> {
+        let id = self.id(name).ok_or("the file is not open")?;
+        let tree = &self.file(id).tree;
+        let functions: Vec<&FunctionDef> = tree.functions().into_iter().filter(|f| f.is_jit()).collect();
+        let line = format!("# rtc: {}", text.replace(['\n', '\r'], " "));
+        let (mut choices, wrong) = from_comments(id, &line, &functions);
+        match (choices.pop(), wrong.first()) {
+            (Some(choice), _) => Ok(choice.chosen()),
+            (None, Some(wrong)) => Err(match &wrong.help {
+                Some(help) => format!("{}; {help}", wrong.message),
+                None => wrong.message.clone(),
+            }),
+            (None, None) => Err("write `kernel(*fp16:16, i32, BLOCK=128)`".into()),
+        }
+    }
+}
+
 impl Choice {
+    /// The specialization for users of this crate.
+    fn chosen(&self) -> Chosen {
+        // The limit is that of the analysis.
+        let standard = LaunchOptions::default();
+        let options = LaunchOptions { max_instructions: standard.max_instructions, ..self.spec.options.clone() };
+        let mut text = self.text();
+        let numbers = [
+            ("num_warps", options.num_warps, standard.num_warps),
+            ("num_stages", options.num_stages, standard.num_stages),
+        ];
+        for (name, value, usual) in numbers {
+            if value != usual {
+                text += &format!(" {name}={value}");
+            }
+        }
+        text += &format!(" arch={}", self.target.name);
+        let spec = Specialization { options, ..self.spec.clone() };
+        Chosen { text, spec, target: self.target, origin: self.origin.clone() }
+    }
+
     /// As a comment chooses it, without the comment's head.
     pub(crate) fn text(&self) -> String {
         let args: Vec<String> = self.spec.args.iter().map(|arg| format!("{}={}", arg.name, arg.kind)).collect();

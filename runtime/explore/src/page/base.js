@@ -18,13 +18,14 @@ const count = (value) => value < 10000 ? value.toLocaleString("en") : value < 1e
 const bytes = (value) => value < 10240 ? value + " B" : value < 10485760 ? +(value / 1024).toFixed(1) + " KiB" : +(value / 1048576).toFixed(1) + " MiB";
 const seconds = (value) => value < 1e-3 ? (value * 1e6).toFixed(2) + " µs" : (value * 1e3).toFixed(2) + " ms";
 
-/** The state that the address keeps: view, pass, place, layout. */
-const state = { view: "code", pass: null, place: null, layout: null, heat: "warps" };
+/** The state that the address keeps: view, pane of a narrow window, pass, place, layout. */
+const state = { view: "code", pane: null, pass: null, place: null, layout: null, heat: "warps" };
 function remember() {
   const parts = [];
   if (state.view !== "code") parts.push("view=" + state.view);
   if (state.place !== null) { const [file, line] = page.places[state.place]; parts.push((file ? `file=${file}&` : "") + "line=" + line); }
   if (state.pass !== null) parts.push("pass=" + page.passes[state.pass].name);
+  if (state.pane && state.pane !== "source") parts.push("pane=" + state.pane);
   if (state.view === "layouts") parts.push("layout=" + state.layout);
   history.replaceState(null, "", parts.length ? "#" + parts.join("&") : location.pathname + location.search);
 }

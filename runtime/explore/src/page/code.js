@@ -90,6 +90,7 @@ function pick(place, from) {
 
 /** The pane that a narrow window shows. */
 function front(name) {
+  state.pane = name;
   for (const pane of panes) pane.box.classList.toggle("front", pane.name === name);
   for (const tab of byId("panes-tabs").children) tab.setAttribute("aria-selected", tab.dataset.pane === name);
   if (state.place !== null) pick(state.place);

@@ -82,7 +82,7 @@ function start_timeline() {
       `Copies of ${place_text(ring.place)} fill ${ring.stages} buffers in turn; in the loop they are issued ${many} iteration${many === "1" ? "" : "s"} ahead of the wait for them.`);
   });
   view.append(element("p", {}, `The first ${timeline.warps > timeline.warps_per_block ? "cluster" : "block"}: ${count(timeline.cycles)} cycles by the model of ${timeline.model}. Order and overlap are those of the program in the emulator, lengths are estimates of a simple model.` + (timeline.is_truncated ? " Later events are left out." : "")),
-    rings.length ? element("ul", {}, ...rings) : undefined,
+    ...(rings.length ? [element("ul", {}, ...rings)] : []),
     element("div", { class: "bar" }, element("span", {}, element("button", { onclick: () => zoom(2), title: "zoom in" }, "+"), " ", element("button", { onclick: () => zoom(0.5), title: "zoom out" }, "−"), " ", element("button", { onclick: () => zoom(0) }, "all")), ...used.map(key)),
     element("div", { id: "time" }), element("p", { id: "detail", class: "dim" }, "Numbers on copies and MMAs are iterations of the loop: a copy has the one in which it is awaited. Point at a bar; a click shows its line."));
   byId("time").addEventListener("mouseover", (event) => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lsp_types::Uri;
 
-/// The name of a file in a session.
+/// The name of a file in a session, of its address.
 pub(super) fn name_of(uri: &Uri) -> String {
     let text = uri.as_str();
     match text.strip_prefix("file://") {
@@ -18,9 +18,18 @@ pub(super) fn name_of(uri: &Uri) -> String {
 pub(super) fn uri_of(open: &HashMap<String, Uri>, name: &str) -> Option<Uri> {
     match open.get(name) {
         Some(uri) => Some(uri.clone()),
-        None if name.starts_with('/') => format!("file://{}", encoded(name)).parse().ok(),
+        None if name.starts_with('/') => address_of(name).parse().ok(),
         None => name.parse().ok(),
     }
+}
+
+/// The address of a file, of its absolute path with `/` between folders.
+///
+/// ```
+/// assert_eq!(rtc_lsp::address_of("/a b.py"), "file:///a%20b.py");
+/// ```
+pub fn address_of(path: &str) -> String {
+    format!("file://{}", encoded(path))
 }
 
 fn decoded(text: &str) -> String {
