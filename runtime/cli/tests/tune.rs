@@ -93,7 +93,9 @@ fn results(scratch: &Scratch, name: &str) -> Vec<(String, f64)> {
     let mut all: Vec<_> =
         entry.records.iter().map(|r| (r.setting.choice().unwrap().to_string(), r.milliseconds)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
-    all.push((format!("winner {}", entry.winner.choice().unwrap()), 0.0));
+    let winner = entry.records.iter().find(|record| record.setting == entry.winner).unwrap();
+    // Of two that are as fast either may win.
+    all.push(("winner".into(), winner.milliseconds));
     all
 }
 

@@ -5,7 +5,7 @@ use rtc_abi::DType;
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 use rtc_runtime::{Device, args};
-use rtc_tune::{Decision, Error, GridFn, Merged, ShardFile, Tuned, Tuner, TuningReport};
+use rtc_tune::{Decision, Entry, Error, GridFn, Merged, ShardFile, Tuned, Tuner, TuningReport};
 use std::collections::BTreeSet;
 
 const TEXT: &str = "
@@ -54,6 +54,13 @@ fn shard(program: &Program, shard: &str) -> ShardFile {
     file
 }
 
+/// The time of the winner: of two that are as fast either may win.
+fn fastest(entry: &Entry) -> f64 {
+    let winner = entry.records.iter().find(|record| record.setting == entry.winner).expect("it has a time");
+    assert!(entry.records.iter().all(|record| record.milliseconds >= winner.milliseconds));
+    winner.milliseconds
+}
+
 /// All shards of so many, named by their numbers.
 fn shards(program: &Program, count: u32) -> Vec<(String, ShardFile)> {
     let one = |index| (format!("{index}.json"), shard(program, &format!("{index}/{count}")));
@@ -76,8 +83,8 @@ fn the_shards_together_find_what_one_tuning_does() {
         assert_eq!(sizes, 9);
         let merged = Merged::of(&files).unwrap();
         let [found] = &merged.tuned.entries[..] else { panic!("one GPU, one entry: {merged:?}") };
-        assert_eq!(found.winner, expected.winner, "of {count} shards");
-        let sorted = |entry: &rtc_tune::Entry| {
+        assert_eq!(fastest(found), fastest(&expected), "of {count} shards");
+        let sorted = |entry: &Entry| {
             let mut all: Vec<_> = entry.records.iter().map(|r| (format!("{:?}", r.setting), r.milliseconds)).collect();
             all.sort_by(|a, b| a.0.cmp(&b.0));
             all
@@ -100,7 +107,7 @@ fn configurations_beyond_the_source_are_compared_in_each_shard() {
     let whole = tune(&tuner(&program).widen_search()).unwrap().entry();
     let merged = Merged::of(&files).unwrap();
     assert_eq!(merged.tuned.entries[0].records.len(), whole.records.len());
-    assert_eq!(merged.tuned.entries[0].winner, whole.winner);
+    assert_eq!(fastest(&merged.tuned.entries[0]), fastest(&whole));
 }
 
 #[test]

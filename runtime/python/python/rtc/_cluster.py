@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,13 @@ def digest(path):
         return None
 
 
+def _reach(address):
+    """Fails at once where nothing listens at an address; Ray tries for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if port.isdigit() and "://" not in address:
+        socket.create_connection((host, int(port)), timeout=10.0).close()
+
+
 def _warn(text):
     print(f"warning[cluster]: {text}", file=sys.stderr, flush=True)
 
@@ -146,8 +154,9 @@ class Cluster:
         self._ends = not ray.is_initialized()
         if self._ends:
             try:
+                _reach(address)
                 ray.init(address=address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 raise ClusterError(f"there is no cluster at `{address}`: {error}") from error
         self._runner = ray.remote(max_restarts=0, max_task_retries=0)(Runner)
         self._losses: dict[str, int] = {}
