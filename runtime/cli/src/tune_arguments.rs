@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "rtc tune [OPTIONS] --launch <LAUNCH.json> <FILE>\n       rtc tune [OPTIONS] --merge <SHARD.json>...",
     after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the spec of the\n\
     LAUNCH.json leaves out what they set. The grid depends on them, so its sizes may be expressions:\n\n  \
     \"grid\": [\"cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)\", 1, 1]\n\n\
