@@ -183,8 +183,8 @@ class OnCluster(unittest.TestCase):
         variables = {**os.environ, "RAY_ADDRESS": self.cluster.address, "RTC_CACHE_DIR": self.cache.name}
         words = block("`auto` is the cluster that this machine belongs to.").split()
         self.assertEqual(words[:2], ["rtc", "tune"])
-        for words in (["-m", *words], ["page.py"]):
-            done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=variables)
+        for started in (["-m", *words], ["page.py"]):
+            done = subprocess.run([sys.executable, *started], capture_output=True, text=True, env=variables)
             self.assertEqual((done.returncode, "cluster]" in done.stderr), (0, False), done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"^BLOCK: \d+, num_warps: 4")
         self.assertEqual(len(self.entries("tuned-on-cluster.json")[0]["records"]), 4)
