@@ -103,6 +103,10 @@ codes! {
     RUNTIME = "runtime";
     TUNED_FILE = "tuned-file";
     TUNING = "tuning";
+    SHARD_MISSING = "shard-missing";
+    SHARD_MISMATCH = "shard-mismatch";
+    SHARD_CONFLICT = "shard-conflict";
+    CLUSTER = "cluster";
     WRONG_RESULT = "wrong-result";
     GOLDEN = "golden";
     COMPILE = "compile";

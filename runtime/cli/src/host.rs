@@ -38,8 +38,12 @@ pub(crate) fn run(command: &str, arguments: &HostArguments) -> Result<(), Proble
         None => find()?,
     };
     check(&python)?;
-    let started = Command::new(&python).args(["-m", "rtc", command]).args(words).status();
-    let status = started.map_err(|error| cannot_start(&python, &error))?;
+    wait(&python, Command::new(&python).args(["-m", "rtc", command]).args(words))
+}
+
+/// Waits for a Python; its exit status is that of the process.
+pub(crate) fn wait(python: &Path, command: &mut Command) -> Result<(), Problem> {
+    let status = command.status().map_err(|error| cannot_start(python, &error))?;
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => Err(Problem::Said(u8::try_from(code).unwrap_or(1))),

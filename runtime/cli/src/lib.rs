@@ -40,6 +40,9 @@ mod sanitize;
 mod tile_ir;
 mod trusted;
 mod tune;
+mod tune_arguments;
+mod tune_cluster;
+mod tune_shards;
 mod verify;
 
 use arguments::{Arguments, Color, Command, MessageFormat};

@@ -1,44 +1,73 @@
 //! `rtc tune`: find the fastest configuration of a kernel.
 
-use crate::arguments::{Ordinals, TuneArguments};
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
-use crate::{input, run, trusted};
+use crate::tune_arguments::{Clock, Ordinals, TuneArguments};
+use crate::{input, run, trusted, tune_cluster, tune_shards};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
 use rtc_runtime::{Device, DeviceKind};
 use rtc_source::Code;
 use rtc_testing::{LaunchFile, Tensors};
-use rtc_tune::{Decision, Error, GridFn, Tuned, Tuner, TuningReport};
+use rtc_tune::{Decision, Error, GridFn, ShardFile, Tuned, Tuner, TuningReport};
+use std::path::Path;
 use std::time::Duration;
 
 /// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
 pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(), Problem> {
-    let launch_text = input::read_text(&arguments.launch)?;
-    let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
+    let (file, launch_path) = match (&arguments.file, &arguments.launch) {
+        (Some(file), Some(launch)) => (file, launch),
+        _ => return tune_shards::merge(arguments, reporter),
+    };
+    let launch_text = input::read_text(launch_path)?;
+    let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, launch_path, message);
     let launch = LaunchFile::parse(&launch_text).map_err(|error| in_launch(error.to_string()))?;
     let spec = run::read_spec(&launch).map_err(in_launch)?;
-    let tensors = run::tensors_of(&arguments.launch, &launch)?;
-    let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
-    let device = match &arguments.devices {
-        Some(Ordinals::Some(numbers)) => Device::cuda(numbers.first().copied().unwrap_or(0))?,
-        Some(Ordinals::All) => Device::cuda(0)?,
-        None => Device::open(arguments.device)?,
-    };
+    let tensors = run::tensors_of(launch_path, &launch)?;
+    let program = input::load(file, &arguments.include, &arguments.levels, reporter)?;
     let cache = open_cache(arguments.no_cache, reporter);
-    let mut tuner = tuner(&program, spec, &launch, &tensors).assembler(arguments.assembler.choose()?);
+    let mut tuner = tuner(&program, spec, &launch, &tensors);
     if arguments.space {
         tuner = tuner.widen_search();
     }
-    if arguments.fresh {
-        tuner = tuner.ignore_cached_times();
+    let arch = || arguments.arch.clone().unwrap_or_else(|| "sm_90a".into());
+    if let Some(address) = &arguments.cluster {
+        let configurations = tuner.count(&arch()).map_err(|error| problem(&program, error))?;
+        let tensors = launch.tensors.as_ref().map(|name| input::beside(launch_path, name));
+        let files: Vec<&Path> = [file.as_path(), launch_path].into_iter().chain(tensors.as_deref()).collect();
+        return tune_cluster::tune(address, &files, configurations, arguments);
     }
-    if reporter.shows_progress() {
-        tuner = tuner.show_progress();
+    if let Some(shard) = arguments.shard {
+        tuner = tuner.shard(shard);
     }
     if let Some(cache) = &cache {
         tuner = tuner.cache(cache);
+    }
+    if arguments.compile_only {
+        let compiled = tuner.compile_ahead(&arch()).map_err(|error| problem(&program, error))?;
+        return outln!("compiled   {compiled} configurations for {}", arch());
+    }
+    let device = match &arguments.devices {
+        Some(Ordinals::Some(numbers)) => Device::cuda(numbers.first().copied().unwrap_or(0))?,
+        Some(Ordinals::All) => Device::cuda(0)?,
+        None => tune_shards::device(arguments)?,
+    };
+    let has_clock = device.is_cuda() || arguments.clock == Clock::Counters;
+    if arguments.shard.is_some() && !has_clock {
+        let message =
+            format!("--shard times configurations, and the {device} has no clock: use a GPU or --clock counters");
+        return Err(Problem::Usage(message));
+    }
+    tuner = tuner.assembler(arguments.assembler.choose()?);
+    if arguments.fresh {
+        tuner = tuner.ignore_cached_times();
+    }
+    if arguments.clock == Clock::Counters {
+        tuner = tuner.time_by_counters();
+    }
+    if reporter.shows_progress() {
+        tuner = tuner.show_progress();
     }
     if let Some(seconds) = arguments.budget {
         tuner = tuner.budget(Duration::from_secs_f64(seconds));
@@ -52,13 +81,13 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         (expected, opened.map(|thread| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p))))
     });
     let expected = expected?;
-    let report = match (device.is_cuda() && tuner.is_open(&expected), expected.arguments()) {
+    let report = match (has_clock && tuner.is_open(&expected), expected.arguments()) {
         (true, Some(metadata)) => {
             let others = opened.unwrap_or_else(|| others(arguments, &device, reporter))?;
             let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
             let tune = |args: &[rtc_runtime::Arg<'_>]| tuner.tune_chosen(&devices, args, expected);
             let tuned = launch.with_args(&device, &metadata, &tensors, tune);
-            tuned.map_err(|error| run::launch_problem(&arguments.launch, error))?.map_err(failed)?
+            tuned.map_err(|error| run::launch_problem(launch_path, error))?.map_err(failed)?
         }
         _ => expected,
     };
@@ -66,14 +95,10 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
         output::write(path, report.to_svg().as_bytes())?;
     }
     if let Some(path) = &arguments.output {
-        // Existing entries of the file are kept: one file holds the results of many launches.
-        let mut tuned = match path.is_file() {
-            true => Tuned::parse(&input::read_text(path)?)
-                .map_err(|error| Problem::file(Code::TUNED_FILE, path, error.to_string()))?,
-            false => Tuned::default(),
-        };
-        tuned.add(&report.entry());
-        output::write(path, tuned.to_text().as_bytes())?;
+        match ShardFile::of(&report) {
+            Some(shard) => output::write(path, shard.to_text().as_bytes())?,
+            None => add_to(path, &Tuned::of(report.entry()))?,
+        }
     }
     for note in &report.notes {
         reporter.warning(Code::TUNING, note);
@@ -88,8 +113,22 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     Ok(())
 }
 
+/// Adds results to a file. Its entries are kept: one file holds the results of many launches.
+pub(crate) fn add_to(path: &Path, results: &Tuned) -> Result<(), Problem> {
+    let mut tuned = match path.is_file() {
+        true => Tuned::parse(&input::read_text(path)?)
+            .map_err(|error| Problem::file(Code::TUNED_FILE, path, error.to_string()))?,
+        false => Tuned::default(),
+    };
+    tuned.merge(results);
+    output::write(path, tuned.to_text().as_bytes())
+}
+
 /// The other GPUs for tuning.
 fn others(arguments: &TuneArguments, first: &Device, reporter: &Reporter) -> Result<Vec<Device>, Problem> {
+    if !first.is_cuda() {
+        return Ok(Vec::new());
+    }
     let all = (1..Device::cuda_count()?).collect::<Vec<_>>();
     let (numbers, are_named) = match &arguments.devices {
         Some(Ordinals::Some(numbers)) => (numbers[1..].to_vec(), true),

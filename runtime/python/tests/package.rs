@@ -12,13 +12,18 @@ fn root() -> &'static Path {
 
 /// A Python with numpy: the one that was asked for, that of `scripts/setup`, or the one on the PATH.
 fn python() -> Option<PathBuf> {
+    python_with("numpy")
+}
+
+/// A Python that has packages, as an `import` names them.
+fn python_with(packages: &str) -> Option<PathBuf> {
     let asked = std::env::var_os("RTC_TEST_PYTHON").map(PathBuf::from);
     let own = root().join("../../.tools/python/bin/python3");
-    let has_numpy = |python: &PathBuf| {
-        let found = Command::new(python).args(["-c", "import numpy"]).output();
+    let has_all = |python: &PathBuf| {
+        let found = Command::new(python).args(["-c", &format!("import {packages}")]).output();
         found.is_ok_and(|output| output.status.success())
     };
-    asked.into_iter().chain([own, PathBuf::from("python3")]).find(has_numpy)
+    asked.into_iter().chain([own, PathBuf::from("python3")]).find(has_all)
 }
 
 /// The extension module that cargo built beside this test.
@@ -228,6 +233,17 @@ fn installed() {
     let (out, text) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
     assert!(made.status.success(), "{text}");
     assert_ran(case(Path::new(out.trim()), "installed").env_remove("PYTHONPATH"));
+}
+
+/// Tuning on a cluster of two nodes, one of which dies.
+#[test]
+fn cluster() {
+    let Some(python) = python_with("numpy, ray") else {
+        return missing(Need::Ray);
+    };
+    let cases = root().join("tests/cases");
+    let path = std::env::join_paths([&staged("cluster"), &cases]).expect("paths without separators");
+    assert_ran(case(&python, "cluster").env("PYTHONPATH", path));
 }
 
 /// Results that launches wrote.

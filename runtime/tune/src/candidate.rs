@@ -30,6 +30,10 @@ pub struct Candidate {
     pub times: Times,
     /// Of a tuning before this one.
     pub stored: Option<f64>,
+    /// Of how many runs that is.
+    pub(crate) stored_runs: u32,
+    /// It belongs to another shard, and is here to compare what other configurations compute.
+    pub(crate) is_reference: bool,
     /// Its parameters and what it needs, but for what only the back end knows.
     pub(crate) metadata: Option<Metadata>,
 }

@@ -1,6 +1,8 @@
 //! The timer of a device: events around each launch, the L2 cache flushed before it, the tensors put back after all.
 
 use crate::Error;
+use crate::candidate::Candidate;
+use crate::counted::CounterClock;
 use crate::halving::Timer;
 use crate::load::Ready;
 use crate::report::TuningReport;
@@ -28,6 +30,8 @@ pub(crate) struct DeviceTimer<'t> {
     /// Nothing on devices without a cache.
     flushed: Option<Buffer<u8>>,
     warm: HashSet<usize>,
+    /// Times a launch by what it did, in the place of events.
+    counters: Option<(CounterClock, Vec<Candidate>)>,
     /// Milliseconds that a configuration runs before it is timed, where the source says so.
     warmup: Option<f64>,
     started: Instant,
@@ -77,6 +81,7 @@ impl<'t> DeviceTimer<'t> {
             params,
             flushed,
             warm: HashSet::new(),
+            counters: report.clock.clone().map(|clock| (clock, report.candidates.clone())),
             warmup: tuning.warmup,
             started,
         })
@@ -154,6 +159,19 @@ impl<'t> DeviceTimer<'t> {
         Ok(())
     }
 
+    /// Runs a configuration once; gives its time by the counters of the launch.
+    fn count(&self, configuration: usize, clock: &CounterClock, candidate: &Candidate) -> Result<Option<f64>, Error> {
+        self.clear(configuration)?;
+        if self.launch(configuration)?.is_none() {
+            return Ok(None);
+        }
+        self.stream.synchronize()?;
+        let counters = self.kernels[&configuration].kernel.take_counters();
+        let without =
+            || Error::Devices("the device does not count what launches do: `Device::count` gives one that does".into());
+        Ok(clock.milliseconds(candidate, &counters.ok_or_else(without)?))
+    }
+
     /// Launches once; nothing for a configuration that needs more than the device has.
     fn launch(&self, configuration: usize) -> Result<Option<()>, Error> {
         let (choice, grid) = &self.choices[configuration];
@@ -169,6 +187,9 @@ impl Timer for DeviceTimer<'_> {
     type Error = Error;
 
     fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Error> {
+        if let Some((clock, candidates)) = &self.counters {
+            return configurations.iter().map(|c| self.count(*c, clock, &candidates[*c])).collect();
+        }
         let mut events = Vec::with_capacity(configurations.len());
         for configuration in configurations.iter().copied() {
             if self.warm.insert(configuration) {

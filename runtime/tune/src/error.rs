@@ -42,6 +42,12 @@ pub enum Error {
     /// The devices do not go together.
     #[error("{0}")]
     Devices(String),
+    /// Files of shards are not of one tuning.
+    #[error("{0}")]
+    ShardMismatch(String),
+    /// Shards of a tuning are missing.
+    #[error("{0}")]
+    ShardMissing(String),
     /// A file with results cannot be read.
     #[error("tuning results: {0}")]
     File(String),

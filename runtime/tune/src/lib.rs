@@ -42,20 +42,23 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `tuner.rs` | [`Tuner`]: the order of steps |
+//! | `tuner.rs`, `tuner/` | [`Tuner`]: the order of steps, its settings, times of before, compiling ahead |
 //! | `grid.rs` | [`GridFn`]: programs of a configuration |
 //! | `candidate.rs`, `space.rs` | configurations, and those beyond the ones that are written |
 //! | `machine.rs`, `model.rs` | what a GPU has, and the cost model |
 //! | `parallel.rs`, `load.rs` | all processors, with a progress bar; compiling and loading |
 //! | `halving.rs` | successive halving over a [`halving::Timer`] |
 //! | `device_timer.rs` | the timer of a device: events, L2 flushed, the user's tensors put back |
+//! | `counted.rs` | the emulator's counters as a clock |
 //! | `team.rs` | several devices as one timer |
 //! | `finals.rs` | the last comparison: the fastest on one device, as launches get them |
 //! | `tuned.rs`, `store.rs` | results as a file and in the cache |
+//! | `shard.rs`, `merge.rs`, `records.rs` | tuning in parts on several machines: a part and its file, all parts together, single times in the cache |
 //! | `report.rs`, `plot.rs` | what came out: a table, an SVG |
 #![warn(clippy::missing_errors_doc)]
 
 mod candidate;
+mod counted;
 mod device_timer;
 mod devices;
 mod error;
@@ -64,10 +67,13 @@ mod grid;
 pub mod halving;
 mod load;
 mod machine;
+mod merge;
 pub mod model;
 mod parallel;
 mod plot;
+mod records;
 mod report;
+mod shard;
 mod space;
 mod store;
 mod team;
@@ -78,6 +84,8 @@ pub use candidate::Candidate;
 pub use error::Error;
 pub use grid::GridFn;
 pub use machine::Machine;
+pub use merge::Merged;
 pub use report::{Decision, Phases, TuningReport};
+pub use shard::{Dropped, Shard, ShardFile};
 pub use tuned::{Entry, Record, Setting, Tuned};
 pub use tuner::Tuner;

@@ -5,8 +5,10 @@ use crate::candidate::{Candidate, reason};
 use crate::parallel;
 use rtc_abi::{Access, Param, ParamType};
 use rtc_build::Assembler;
-use rtc_compiler::{ArgKind, ConstValue, Metadata, Program, Silent, Spec};
+use rtc_cache::Cache;
+use rtc_compiler::{ArgKind, Compiled, ConstValue, Failure, Metadata, Program, Silent, Spec, Specialization};
 use rtc_runtime::internal::Passed;
+use rtc_runtime::jit;
 use rtc_runtime::{Arg, Device, Kernel, Stream};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -135,9 +137,21 @@ pub(crate) struct Load<'l> {
     pub shows_progress: bool,
     /// Whether launches go without the check of lengths.
     pub in_bounds: bool,
+    /// Where compilations are kept.
+    pub cache: Option<&'l Cache>,
 }
 
 impl Load<'_> {
+    /// Compiles, or takes from the cache what another process or machine compiled. A cache that fails costs time, no more.
+    pub(crate) fn compiled(&self, specialization: &Specialization) -> Result<Compiled, Failure> {
+        match self.cache {
+            Some(cache) => {
+                jit::compile_cached(cache, self.program, specialization, self.arch, &mut Silent).map(|c| c.compiled)
+            }
+            None => rtc_compiler::compile(self.program, specialization, self.arch, String::new(), &mut Silent),
+        }
+    }
+
     /// Compiles the configurations `wanted`, the first ones first, and loads them. Gives nothing for
     /// those that were not begun before `is_late`; the first is always begun.
     pub(crate) fn all(
@@ -164,9 +178,7 @@ impl Load<'_> {
             }
             let candidate = &candidates[number];
             let spec = self.spec.with_choice(&candidate.choice);
-            let compiled = spec.specialize(self.program).and_then(|specialization| {
-                rtc_compiler::compile(self.program, &specialization, self.arch, String::new(), &mut Silent)
-            });
+            let compiled = spec.specialize(self.program).and_then(|specialization| self.compiled(&specialization));
             let artifact = match compiled {
                 Ok(compiled) => compiled.artifact,
                 Err(failure) => return Some(Loaded::Dropped(reason(&failure))),

@@ -1,7 +1,9 @@
 //! What came out of a tuning: the winner, and a table of all configurations.
 
 use crate::candidate::Candidate;
+use crate::counted::CounterClock;
 use crate::load::arguments;
+use crate::shard::ShardPlan;
 use crate::tuned::{Entry, Record, Setting};
 use rtc_compiler::{Metadata, Spec};
 use serde_json::{Map, Value};
@@ -89,6 +91,10 @@ pub struct TuningReport {
     pub notes: Vec<String>,
     /// What the configurations have in common.
     pub(crate) spec: Spec,
+    /// Which of the configurations these are, where they are not all.
+    pub(crate) shard: Option<ShardPlan>,
+    /// The clock of devices without one.
+    pub(crate) clock: Option<CounterClock>,
     winner: Option<usize>,
 }
 
@@ -109,6 +115,8 @@ impl TuningReport {
             elapsed: Duration::ZERO,
             notes: Vec::new(),
             spec: Spec::default(),
+            shard: None,
+            clock: None,
             winner: None,
         }
     }
@@ -153,8 +161,9 @@ impl TuningReport {
     pub fn entry(&self) -> Entry {
         let record = |c: &Candidate| {
             let times = c.same_as.map_or(&c.times, |other| &self.candidates[other].times);
-            let milliseconds = times.median().or(c.stored)?;
-            let runs = times.runs.len() as u32;
+            // So many digits that a reader of the file gets the same number.
+            let milliseconds = (times.median().or(c.stored)? * 1e9).round() / 1e9;
+            let runs = if times.runs.is_empty() { c.stored_runs } else { times.runs.len() as u32 };
             Some(Record { setting: Setting::of(&c.choice), milliseconds, runs, code: c.code().to_owned() })
         };
         Entry {
@@ -164,7 +173,7 @@ impl TuningReport {
             signature: self.signature(),
             key: self.key.clone(),
             winner: self.winner().map(|c| Setting::of(&c.choice)).unwrap_or_default(),
-            records: self.candidates.iter().filter_map(record).collect(),
+            records: self.candidates.iter().filter(|c| !c.is_reference).filter_map(record).collect(),
         }
     }
 
@@ -231,5 +240,13 @@ impl fmt::Display for TuningReport {
             writeln!(f, "  {wide} further configurations of the space cannot run or compute something else")?;
         }
         Ok(())
+    }
+}
+
+/// The GPU of an entry, as messages name it.
+pub(crate) fn place(entry: &Entry) -> String {
+    match entry.device.as_str() {
+        "" => entry.arch.clone(),
+        device => format!("{device} ({})", entry.arch),
     }
 }

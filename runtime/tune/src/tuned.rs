@@ -164,6 +164,11 @@ impl Default for Tuned {
 }
 
 impl Tuned {
+    /// A file with one entry.
+    pub fn of(entry: Entry) -> Tuned {
+        Tuned { entries: vec![entry], ..Tuned::default() }
+    }
+
     /// Reads a file.
     ///
     /// # Errors

@@ -1,16 +1,23 @@
 //! The steps of tuning.
 #![allow(unsafe_code)]
 
+mod ahead;
+mod recall;
+mod settings;
+
 use crate::candidate::{Candidate, Estimated, order};
+use crate::counted::CounterClock;
 use crate::device_timer::DeviceTimer;
 use crate::devices::{alike, machine_of, name_of, replicas};
 use crate::finals::Finals;
 use crate::halving::{Plan, race};
 use crate::load::{Load, Loaded, Ready};
+use crate::records::Records;
 use crate::report::{Decision, TuningReport};
+use crate::shard::{Shard, ShardPlan, part};
 use crate::store::Store;
 use crate::team::{Team, with_all};
-use crate::tuned::{Entry, Setting, key_value};
+use crate::tuned::key_value;
 use crate::{Error, GridFn, Machine, parallel, space};
 use rtc_abi::spec::ConstValue;
 use rtc_build::Assembler;
@@ -18,7 +25,7 @@ use rtc_cache::Cache;
 use rtc_compiler::{HostValue, Program, Spec, Tuning};
 use rtc_runtime::{Arg, Device};
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How many configurations of the wider space are compiled, the best by the cost model.
 const WIDE: usize = 64;
@@ -55,6 +62,8 @@ pub struct Tuner<'p> {
     cache: Option<&'p Cache>,
     is_fresh: bool,
     is_anywhere: bool,
+    by_counters: bool,
+    shard: Option<Shard>,
     in_bounds: bool,
     assembler: Option<Assembler>,
 }
@@ -73,89 +82,11 @@ impl<'p> Tuner<'p> {
             cache: None,
             is_fresh: false,
             is_anywhere: false,
+            by_counters: false,
+            shard: None,
             in_bounds: false,
             assembler: None,
         }
-    }
-
-    /// An argument of the launch, as heuristics and keys see it.
-    pub fn argument(mut self, name: impl Into<String>, value: HostValue) -> Self {
-        let name = name.into();
-        self.arguments.retain(|(known, _)| *known != name);
-        self.arguments.push((name, value));
-        self
-    }
-
-    /// An integer argument of the launch.
-    pub fn integer(self, name: impl Into<String>, value: i64) -> Self {
-        self.argument(name, HostValue::Value(ConstValue::Int(value.into())))
-    }
-
-    /// How many programs a configuration launches.
-    pub fn grid(mut self, grid: GridFn) -> Self {
-        self.grid = grid;
-        self
-    }
-
-    /// The longest time that the tuning may take; the cost model's favourites are timed first.
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.plan.budget = Some(budget);
-        self
-    }
-
-    /// Looks beyond the written configurations: other block sizes, warps, stages. What such a configuration computes must
-    /// be what a written one does.
-    pub fn widen_search(mut self) -> Self {
-        self.is_wide = true;
-        self
-    }
-
-    /// Shows a progress bar, where standard error is a terminal.
-    pub fn show_progress(mut self) -> Self {
-        self.shows_progress = true;
-        self
-    }
-
-    /// Keeps results here, and takes them from here.
-    pub fn cache(mut self, cache: &'p Cache) -> Self {
-        self.cache = Some(cache);
-        self
-    }
-
-    /// Times all configurations, also those of which the cache has times.
-    pub fn ignore_cached_times(mut self) -> Self {
-        self.is_fresh = true;
-        self
-    }
-
-    /// Assembles by NVIDIA's `ptxas`, on all processors, where the driver compiles one kernel at a time. The fastest are timed
-    /// once more as the driver compiles them for launches.
-    ///
-    /// ```
-    /// # let program = rtc_compiler::Program::parse(&[rtc_compiler::Source::new("k.rt", "")]);
-    /// let tuner = rtc_tune::Tuner::new(&program, Default::default()).assembler(rtc_build::Assembler::find());
-    /// ```
-    pub fn assembler(mut self, assembler: Option<Assembler>) -> Self {
-        self.assembler = assembler;
-        self
-    }
-
-    /// Times on devices without a clock of a GPU, too: what it finds there says nothing of a GPU, but tests see each step.
-    pub fn allow_untimed_devices(mut self) -> Self {
-        self.is_anywhere = true;
-        self
-    }
-
-    /// Launches without the check of lengths that [`Kernel::launch`](rtc_runtime::Kernel::launch) makes, for kernels whose
-    /// accesses are not proved to stay within their slices.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Kernel::launch_unchecked`](rtc_runtime::Kernel::launch_unchecked), for every configuration and the arguments
-    /// that are timed.
-    pub unsafe fn assume_in_bounds(mut self) -> Self {
-        self.in_bounds = true;
-        self
     }
 
     /// What the decorators say for these arguments.
@@ -201,7 +132,9 @@ impl<'p> Tuner<'p> {
         let machine = machine_of(device, arch);
         let mut report = self.predict_on(arch, &machine)?;
         report.device = name_of(device);
-        if let Some(cache) = self.cache {
+        if let (Some(cache), Some(_)) = (self.cache, self.shard) {
+            self.recall_records(&mut report, cache);
+        } else if let Some(cache) = self.cache {
             let (stored, problem) = Store::of(cache, &report.entry()).get();
             report.notes.extend(problem);
             if let Some(entry) = stored {
@@ -219,7 +152,7 @@ impl<'p> Tuner<'p> {
 
     /// Whether there is something to time after [`Tuner::choose`].
     pub fn is_open(&self, chosen: &TuningReport) -> bool {
-        let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some();
+        let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some() || c.is_reference;
         self.is_fresh || chosen.decision != Decision::Stored || !chosen.candidates.iter().all(is_stored)
     }
 
@@ -284,11 +217,15 @@ impl<'p> Tuner<'p> {
         if !self.is_open(&report) {
             return Ok(report);
         }
-        if !device.is_cuda() && !self.is_anywhere {
+        if !device.is_cuda() && !self.is_anywhere && !self.by_counters {
             report.notes.push(format!("nothing was timed: the {device} has no clock of a GPU; the cost model decides"));
             return Ok(report);
         }
         let mut timed = order(&report.candidates);
+        // A shard may have nothing to time.
+        if self.shard.is_some() && timed.iter().all(|c| report.candidates[*c].is_reference) {
+            return Ok(report);
+        }
         if !self.is_fresh {
             let mut by_time: Vec<usize> =
                 timed.iter().copied().filter(|c| report.candidates[*c].stored.is_some()).collect();
@@ -309,6 +246,11 @@ impl<'p> Tuner<'p> {
             (kernels, joined.unwrap_or_else(|| Ok(Vec::new())))
         });
         let (kernels, replicas) = (kernels?, replicas?);
+        if kernels.iter().all(HashMap::is_empty) {
+            return Ok(report);
+        }
+        let clock = || CounterClock { machine, tensors: self.tensor_bytes() };
+        report.clock = self.by_counters.then(clock);
         report.is_assembled = kernels.iter().flat_map(HashMap::values).any(|ready| ready.kernel.is_cubin());
         report.phases.compiling = now.elapsed();
         let tuning = self.decorators(&arch)?;
@@ -316,7 +258,10 @@ impl<'p> Tuner<'p> {
         report.elapsed = started.elapsed();
         if let Some(cache) = self.cache.filter(|_| report.decision == Decision::Timed) {
             let entry = report.entry();
-            report.notes.extend(Store::of(cache, &entry).put(&entry));
+            match self.shard {
+                Some(_) => report.notes.extend(Records::of(cache, &entry).put_all(&entry, &report.candidates)),
+                None => report.notes.extend(Store::of(cache, &entry).put(&entry)),
+            }
         }
         Ok(report)
     }
@@ -338,6 +283,8 @@ impl<'p> Tuner<'p> {
             together: if devices.len() > 1 { devices.len() * 64 } else { self.plan.together },
             ..self.plan
         };
+        // The same launch gives the same counters.
+        let plan = if self.by_counters { Plan { first: 1, most: 1, milliseconds: None, ..plan } } else { plan };
         let begun = Instant::now();
         let mut race = {
             let mut team = team(devices, lists, tuning, kernels, report, started)?;
@@ -348,6 +295,9 @@ impl<'p> Tuner<'p> {
                     expected.retain(|c| *c != wrong);
                 }
             }
+            // A reference is timed only where a configuration of the shard is the same code.
+            let has_same = |c: &usize| report.candidates.iter().any(|other| other.same_as == Some(*c));
+            expected.retain(|c| !report.candidates[*c].is_reference || has_same(c));
             report.phases.preparing = begun.elapsed();
             let outcome = race(&expected, report.candidates.len(), &plan, &mut team);
             team.restore()?;
@@ -371,6 +321,7 @@ impl<'p> Tuner<'p> {
         report.is_cut = race.is_cut;
         match race.winner {
             Some(winner) => report.decide(Some(winner), Decision::Timed),
+            None if self.shard.is_some() && !report.is_cut => {}
             None if report.is_cut => report.notes.push("the budget ended before anything was timed".into()),
             None => return Err(self.nothing_runs(report)),
         }
@@ -402,8 +353,12 @@ impl<'p> Tuner<'p> {
         report.key = self.key(&tuning);
         report.spec = spec;
         report.is_tuned = tuning.is_tuned;
+        if let Some(shard) = self.shard {
+            report.shard = Some(ShardPlan::of(shard, &report));
+            report.candidates = part(shard, std::mem::take(&mut report.candidates));
+        }
         report.elapsed = started.elapsed();
-        let differ = |a: &Candidate| a.choice.values != report.candidates[0].choice.values;
+        let differ = |a: &Candidate| report.candidates.first().is_some_and(|b| a.choice.values != b.choice.values);
         if self.grid.is_constant() && report.candidates.iter().any(differ) {
             report.notes.push(
                 "the grid is the same for all configurations, though they have different parameters: write it as an \
@@ -439,7 +394,8 @@ impl<'p> Tuner<'p> {
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
         let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
         let assembler = self.assembler.as_ref().filter(|_| devices.iter().all(Device::is_cuda));
-        let load = Load { params: &params, program, spec, arch, assembler, shows_progress, in_bounds: self.in_bounds };
+        let (in_bounds, cache) = (self.in_bounds, self.cache);
+        let load = Load { params: &params, program, spec, arch, assembler, shows_progress, in_bounds, cache };
         // Half of the budget is for timing.
         let is_late = || self.plan.budget.is_some_and(|budget| started.elapsed() > budget / 2);
         // Those that take the longest begin first, unless the time may not suffice for all.
@@ -474,7 +430,8 @@ impl<'p> Tuner<'p> {
             let candidate = &mut report.candidates[number];
             (candidate.same_as, candidate.resources, candidate.prediction) = (Some(first), resources, prediction);
         }
-        if kernels.iter().all(HashMap::is_empty) {
+        // Of a shard others may run.
+        if kernels.iter().all(HashMap::is_empty) && self.shard.is_none() {
             return Err(self.nothing_runs(report));
         }
         Ok(kernels)
@@ -483,33 +440,6 @@ impl<'p> Tuner<'p> {
     fn nothing_runs(&self, report: &TuningReport) -> Error {
         let reason = report.candidates.iter().find_map(|c| c.dropped.clone());
         Error::NothingRuns { kernel: report.kernel.clone(), reason: reason.unwrap_or_else(|| "there is none".into()) }
-    }
-
-    /// Takes over stored times of what is still the same code, and the stored winner.
-    fn recall(&self, report: &mut TuningReport, entry: &Entry, machine: &Machine) {
-        let stored = |candidate: &Candidate| {
-            let setting = Setting::of(&candidate.choice);
-            let record = entry.records.iter().find(|r| r.setting == setting)?;
-            (record.code == candidate.code()).then_some(record.milliseconds)
-        };
-        report.candidates.iter_mut().for_each(|candidate| candidate.stored = stored(candidate));
-        let winner = report.candidates.iter().position(|c| Setting::of(&c.choice) == entry.winner);
-        // A winner of a wider space stands in no source.
-        let winner = winner.or_else(|| {
-            let choice = entry.winner.choice()?;
-            let integers = self.integers();
-            let grid = self.grid.sizes(&choice, &integers).ok()?;
-            let mut candidate = Candidate { choice, grid, ..Candidate::default() };
-            let tensors = self.tensor_bytes();
-            let (program, spec, arch) = (self.program, &report.spec, &report.arch);
-            candidate.estimate(&Estimated { program, spec, arch, integers: &integers, machine, tensors });
-            // Without a time of its own it is not a configuration, as in an entry that is damaged.
-            candidate.stored = Some(stored(&candidate)?);
-            report.candidates.push(candidate);
-            Some(report.candidates.len() - 1)
-        });
-        let is_known = |number: &usize| report.candidates[*number].stored.is_some();
-        report.decide(winner.filter(is_known), Decision::Stored);
     }
 
     fn integers(&self) -> Vec<(String, i64)> {

@@ -17,6 +17,8 @@ use std::io::Write;
 pub enum Need {
     /// A Python with numpy.
     Python,
+    /// A Python with numpy and Ray.
+    Ray,
     /// NVIDIA's assembler, of a release that supports the PTX version and the target.
     Ptxas,
     /// NVIDIA's library of functions, `libdevice.10.bc`.
@@ -37,8 +39,9 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 9] = [
+    pub const ALL: [Need; 10] = [
         Need::Python,
+        Need::Ray,
         Need::Ptxas,
         Need::Libdevice,
         Need::Redis,
@@ -53,6 +56,7 @@ impl Need {
     pub fn name(self) -> &'static str {
         match self {
             Need::Python => "python",
+            Need::Ray => "ray",
             Need::Ptxas => "ptxas",
             Need::Libdevice => "libdevice",
             Need::Redis => "redis",
@@ -68,6 +72,9 @@ impl Need {
     fn remedy(self) -> &'static str {
         match self {
             Need::Python => "`make setup` installs a Python with numpy where PyPI can be reached",
+            Need::Ray => {
+                "`make setup` installs the Python package ray where PyPI can be reached; without a network none can"
+            }
             Need::Ptxas => {
                 "`make setup` installs NVIDIA's assembler where PyPI can be reached; `RTC_PTXAS` names another"
             }

@@ -82,7 +82,8 @@ language = _Group(default_fp_fusion=_flag("TRITON_DEFAULT_FP_FUSION", True), fp3
 compilation = _Group(always_compile=_flag("TRITON_ALWAYS_COMPILE"), use_ir_loc=None, enable_asan=False,
                      disable_line_info=_flag("TRITON_DISABLE_LINE_INFO"), store_binary_only=False, override=False,
                      dump_ir=False, instrumentation_mode="", listener=None, enable_experimental_consan=False)
-autotuning = _Group(cache=_flag("TRITON_CACHE_AUTOTUNING"), print=_flag("TRITON_PRINT_AUTOTUNING"))
+autotuning = _Group(cache=_flag("TRITON_CACHE_AUTOTUNING"), print=_flag("TRITON_PRINT_AUTOTUNING"),
+                    cluster=os.environ.get("RTC_AUTOTUNE_CLUSTER") or None)
 cache = _Group(home_dir=os.environ.get("TRITON_HOME", os.path.expanduser("~")),
                dir=os.environ.get("TRITON_CACHE_DIR", os.path.expanduser("~/.triton/cache")))
 nvidia = _Group(disable_ptxas_opt=False, mock_ptx_version=None, use_no_compile_launcher=False)

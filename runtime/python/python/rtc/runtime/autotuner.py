@@ -201,8 +201,11 @@ class Autotuner(_rtc.Tuned, KernelInterface):
     def _tune(self, key, args, nargs, kwargs):
         configs = self._pruned(nargs, kwargs)
         began = time.time()
-        self._compile(configs, args, nargs, kwargs)
-        timings = self._timings(configs, lambda config, do_bench: self._bench(args, nargs, config, kwargs, do_bench))
+        timings = self._timings_of_cluster(configs, args, nargs, kwargs) if knobs.autotuning.cluster else {}
+        left = [config for config in configs if config not in timings]
+        if left:
+            self._compile(left, args, nargs, kwargs)
+            timings |= self._timings(left, lambda config, do_bench: self._bench(args, nargs, config, kwargs, do_bench))
         if knobs.autotuning.print:
             for config in configs:
                 print(f"Autotuning kernel {self.base_fn.__name__} with config {config}: {timings[config]}")
@@ -228,6 +231,11 @@ class Autotuner(_rtc.Tuned, KernelInterface):
         timings = {config: bench(config, look) for config in configs}
         limit = builtins.min(_listed(times)[0] for times in timings.values()) * _NEAR
         return {config: bench(config, self.do_bench) if times[0] <= limit else times for config, times in timings.items()}
+
+    def _timings_of_cluster(self, configs, args, nargs, kwargs):
+        """The times that machines of a Ray cluster found; those of other configurations are found here."""
+        from .. import _autotune_cluster
+        return _autotune_cluster.timings(self, knobs.autotuning.cluster, configs, args, nargs, kwargs)
 
     def _pruned(self, nargs, kwargs):
         """The configurations that are worth a try."""
