@@ -62,6 +62,7 @@ mod error;
 mod finals;
 mod grid;
 pub mod halving;
+mod json;
 mod load;
 mod machine;
 pub mod model;

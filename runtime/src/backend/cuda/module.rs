@@ -4,7 +4,7 @@
 use super::super::{BackendStream, Code, KernelUsage, Launch, Scratch, downcast};
 use super::few_blocks::FewBlocks;
 use super::{Context, Stream, check, with_log};
-use crate::{Error, Result};
+use crate::{Error, Result, line_info};
 use cudarc::driver::{result, sys};
 use rtc_abi::Metadata;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
@@ -56,6 +56,8 @@ impl Module {
             Jit::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
             Jit::CU_JIT_INFO_LOG_BUFFER,
             Jit::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            Jit::CU_JIT_GENERATE_LINE_INFO,
+            Jit::CU_JIT_GENERATE_DEBUG_INFO,
         ];
         let number = |number: usize| std::ptr::without_provenance_mut::<c_void>(number);
         let mut values = [
@@ -63,6 +65,9 @@ impl Module {
             number(log.len()),
             remarks.as_mut_ptr().cast::<c_void>(),
             number(remarks.len()),
+            number(line_info::is_on().into()),
+            // Code with debug sections is debugged.
+            number(ptx.contains("\n\t.section\t.debug_info").into()),
         ];
         let mut raw = std::ptr::null_mut();
         // SAFETY: the image ends with NUL; each option has its value; the logs outlive the call.
