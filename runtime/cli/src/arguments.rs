@@ -1,15 +1,16 @@
 //! The arguments of the commands, and the help that explains them.
 
+use crate::completions::{CompletionsArguments, ManArguments};
+use crate::debug_arguments::DebugArguments;
+use crate::devices::DevicesArguments;
 use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::mcp::McpArguments;
-use crate::problem::Problem;
+use crate::tune_arguments::TuneArguments;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use rtc_build::Assembler;
 use rtc_compiler::Stage;
 use rtc_runtime::DeviceKind;
 use rtc_runtime::sanitize::Checks;
-use rtc_source::Code;
 use rtc_testing::Tolerance;
 use std::path::PathBuf;
 
@@ -24,7 +25,7 @@ use std::path::PathBuf;
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
-    /// How errors are written to stderr, and the results of `run` and `doctor` to standard output
+    /// How errors are written to stderr, and results to standard output, as with `--json` of a command
     #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Human)]
     pub(crate) message_format: MessageFormat,
     /// Whether errors are colored.
@@ -94,8 +95,14 @@ pub(crate) enum Command {
     Explore(Box<ExploreArguments>),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
+    /// List the devices that kernels can run on: the GPUs with their memory and capability, and the emulator
+    Devices(DevicesArguments),
     /// Serve tools for agents that write kernels: the Model Context Protocol on standard input and output
     Mcp(McpArguments),
+    /// Print the completions of a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page of a command, or write those of all
+    Man(ManArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
     Embed,
@@ -152,6 +159,8 @@ pub(crate) struct KernelArguments {
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) debug: DebugArguments,
     #[command(flatten)]
     pub(crate) levels: LevelArguments,
 }
@@ -277,6 +286,9 @@ pub(crate) struct RunArguments {
     /// that of $RTC_STEPS, else 1000000000]
     #[arg(long, value_name = "N", requires = "sanitize")]
     pub(crate) instructions: Option<u64>,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
     #[arg(long)]
     pub(crate) counters: bool,
@@ -304,6 +316,8 @@ pub(crate) struct RunArguments {
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) debug: DebugArguments,
+    #[command(flatten)]
     pub(crate) levels: LevelArguments,
 }
 
@@ -314,6 +328,9 @@ pub(crate) struct RunArguments {
     and `rtc run` use it, unless --no-cache is given, and with -v they say what they found."
 )]
 pub(crate) struct CacheArguments {
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: CacheCommand,
 }
@@ -329,131 +346,6 @@ pub(crate) enum CacheCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the spec of the\n\
-    LAUNCH.json leaves out what they set. The grid depends on them, so its sizes may be expressions:\n\n  \
-    \"grid\": [\"cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)\", 1, 1]\n\n\
-    All configurations are compiled in parallel, ordered by a cost model, and timed by successive halving on all GPUs of\n\
-    the host that are alike; the tensors are put back. Results are kept in the cache (RTC_CACHE_DIR) by device, kernel and key, where `rtc run`\n\
-    finds them. On the emulator the cost model alone decides.\n\n\
-    Examples:\n  \
-    rtc tune matmul.rt --launch launch.json\n  \
-    rtc tune matmul.rt --launch launch.json --budget 5 -o tuned.json --plot matmul.svg\n  \
-    rtc tune softmax.rt --launch launch.json --space"
-)]
-pub(crate) struct TuneArguments {
-    /// Source file: .rt, or a .py file with Triton kernels
-    pub(crate) file: PathBuf,
-    /// The launch: grid, arguments and tensors
-    #[arg(long, value_name = "LAUNCH.json")]
-    pub(crate) launch: PathBuf,
-    /// Where to launch it; a GPU that is named here tunes alone
-    #[arg(long, default_value = "auto", value_name = "DEVICE")]
-    pub(crate) device: DeviceKind,
-    /// GPUs that share the work, such as 0,1: each configuration is timed on one of them
-    /// [default: all that are of the model of the first]
-    #[arg(long, value_name = "all|N,N..", conflicts_with = "device")]
-    pub(crate) devices: Option<Ordinals>,
-    /// Add the results to this file
-    #[arg(short, long, value_name = "TUNED.json")]
-    pub(crate) output: Option<PathBuf>,
-    /// The longest time to take; the cost model's favourites are timed first
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) budget: Option<f64>,
-    /// Look beyond the written configurations: other block sizes, warps, stages
-    #[arg(long)]
-    pub(crate) space: bool,
-    /// Draw the configurations
-    #[arg(long, value_name = "FILE.svg")]
-    pub(crate) plot: Option<PathBuf>,
-    /// The assembler of the configurations: `auto` (NVIDIA's ptxas if there is one, otherwise the driver, which
-    /// compiles one kernel at a time), `driver`, or the path of a ptxas
-    #[arg(long, value_name = "auto|driver|PATH", default_value = "auto")]
-    pub(crate) assembler: AssemblerChoice,
-    /// Time all configurations again, also those whose times are in the cache
-    #[arg(long)]
-    pub(crate) fresh: bool,
-    /// Neither read nor write the cache
-    #[arg(long)]
-    pub(crate) no_cache: bool,
-    /// Target where no GPU is used [default: sm_90a]
-    #[arg(long, value_name = "ARCH")]
-    pub(crate) arch: Option<String>,
-    /// Directory to look for imported files in, after that of FILE
-    #[arg(short = 'I', long = "include", value_name = "DIR")]
-    pub(crate) include: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) levels: LevelArguments,
-}
-
-/// Which GPUs.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ordinals {
-    /// All that are of the model of the first.
-    All,
-    /// These.
-    Some(Vec<usize>),
-}
-
-impl std::str::FromStr for Ordinals {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Ordinals, String> {
-        if text == "all" {
-            return Ok(Ordinals::All);
-        }
-        let numbers = text.split(',').map(|number| number.trim().parse().ok()).collect::<Option<Vec<usize>>>();
-        numbers.map(Ordinals::Some).ok_or_else(|| format!("`{text}` is neither `all` nor numbers of GPUs such as 0,1"))
-    }
-}
-
-/// The assembler.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum AssemblerChoice {
-    /// The `ptxas` that is found, else the driver.
-    Auto,
-    /// The driver.
-    Driver,
-    /// This `ptxas`.
-    Path(PathBuf),
-}
-
-impl AssemblerChoice {
-    /// The assembler; none for the driver.
-    pub(crate) fn choose(&self) -> Result<Option<Assembler>, Problem> {
-        match self {
-            AssemblerChoice::Auto => Ok(Assembler::find_for("sm_90a")),
-            AssemblerChoice::Driver => Ok(None),
-            AssemblerChoice::Path(path) => {
-                let assembler = Assembler::new(path);
-                assembler.check().map_err(|error| Problem::input(Code::IO, error.to_string()))?;
-                Ok(Some(assembler))
-            }
-        }
-    }
-}
-
-impl std::str::FromStr for AssemblerChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<AssemblerChoice, String> {
-        Ok(match text {
-            "auto" => AssemblerChoice::Auto,
-            "driver" => AssemblerChoice::Driver,
-            path => AssemblerChoice::Path(path.into()),
-        })
-    }
-}
-
-/// A number of seconds.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
-        _ => Err(format!("`{text}` is not a number of seconds")),
-    }
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct LspArguments {
     /// Use standard input and output, as without it: editors pass it by convention
     #[arg(long)]
@@ -464,6 +356,9 @@ pub(crate) struct LspArguments {
 pub(crate) struct ExplainArguments {
     /// A code, as in `error[shape-mismatch]`, or a name, as in `tl.load`
     pub(crate) name: Option<String>,
+    /// Print one JSON object: `codes`, or `name` and `text`
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,10 @@
 //! `rtc tune`: find the fastest configuration of a kernel.
 
-use crate::arguments::{Ordinals, TuneArguments};
+use crate::debug_arguments::DebugArguments;
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
+use crate::tune_arguments::{Ordinals, TuneArguments};
 use crate::{input, run, trusted};
 use rtc_cache::{Cache, CacheConfig};
 use rtc_compiler::{Program, Spec};
@@ -13,14 +14,15 @@ use rtc_testing::{LaunchFile, Tensors};
 use rtc_tune::{Decision, Error, GridFn, Tuned, Tuner, TuningReport};
 use std::time::Duration;
 
-/// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
+/// Tunes the kernel of a LAUNCH.json and prints its configurations, as a table or as JSON.
 pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(), Problem> {
     let launch_text = input::read_text(&arguments.launch)?;
     let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
     let launch = LaunchFile::parse(&launch_text).map_err(|error| in_launch(error.to_string()))?;
     let spec = run::read_spec(&launch).map_err(in_launch)?;
     let tensors = run::tensors_of(&arguments.launch, &launch)?;
-    let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
+    let program =
+        input::load(&arguments.file, &arguments.include, &arguments.levels, DebugArguments::default(), reporter)?;
     let device = match &arguments.devices {
         Some(Ordinals::Some(numbers)) => Device::cuda(numbers.first().copied().unwrap_or(0))?,
         Some(Ordinals::All) => Device::cuda(0)?,
@@ -77,6 +79,9 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     }
     for note in &report.notes {
         reporter.warning(Code::TUNING, note);
+    }
+    if arguments.json || reporter.is_json() {
+        return outln!("{}", report.to_json());
     }
     print(&report, &device)?;
     if let Some(path) = &arguments.plot {
