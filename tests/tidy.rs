@@ -144,6 +144,7 @@ const UNSAFE: &[&str] = &[
     "runtime/tests/faults.rs",
     "runtime/tests/graphs.rs",
     "runtime/tests/jit.rs",
+    "runtime/tests/nvtx.rs",
     "runtime/tests/persistent.rs",
     "runtime/tests/safety.rs",
     "runtime/tests/scratch.rs",
