@@ -59,6 +59,7 @@ impl Module {
             Jit::CU_JIT_GENERATE_LINE_INFO,
             Jit::CU_JIT_GENERATE_DEBUG_INFO,
         ];
+        let is_debugged = ptx.contains("\n\t.section\t.debug_info");
         let number = |number: usize| std::ptr::without_provenance_mut::<c_void>(number);
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
@@ -66,16 +67,17 @@ impl Module {
             remarks.as_mut_ptr().cast::<c_void>(),
             number(remarks.len()),
             number(line_info::is_on().into()),
-            // Code with debug sections is debugged.
-            number(ptx.contains("\n\t.section\t.debug_info").into()),
+            number(is_debugged.into()),
         ];
+        // The last two are left out unless one of them is on.
+        let given = if line_info::is_on() || is_debugged { options.len() } else { options.len() - 2 };
         let mut raw = std::ptr::null_mut();
         // SAFETY: the image ends with NUL; each option has its value; the logs outlive the call.
         let status = unsafe {
             sys::cuModuleLoadDataEx(
                 &mut raw,
                 image.as_ptr().cast(),
-                options.len() as c_uint,
+                given as c_uint,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
             )
