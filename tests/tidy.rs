@@ -296,7 +296,7 @@ const PASS_GROUPS: [&str; 16] = [
     "tma",
     "overlap",
     "partition",
-    "decisions",
+    "report",
 ];
 
 /// Modules that may import each other in a circle.

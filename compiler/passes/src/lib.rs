@@ -20,7 +20,7 @@
 //! | `schedule/tma` | tensor maps and copies by TMA |
 //! | `schedule/overlap` | dots in flight while other work runs |
 //! | `schedule/partition` | warp specialization |
-//! | `schedule/decisions` | the report of what was decided for each loop, and what would change it |
+//! | `report` | what was decided for each loop, and what would change it |
 
 mod pass;
 mod pipeline;
@@ -29,6 +29,7 @@ mod plan;
 mod access;
 mod laid;
 mod place;
+mod report;
 mod rewrite;
 mod rules;
 mod schedule;
@@ -43,10 +44,10 @@ pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
 pub use plan::{NoPlan, Plan};
+pub use report::outline::outline;
+pub use report::{Attempt, Decision, Grade, Suggestion, decisions, helps};
 pub use rewrite::{Rewriter, Rule};
 pub use rules::{RULES, apply_rule};
-pub use schedule::decisions::outline::outline;
-pub use schedule::decisions::{Attempt, Decision, Grade, Suggestion, decisions, helps};
 pub use schedule::partition::specialize_warps::PASS as SPECIALIZE_WARPS;
 pub use schedule::pipeline::expand_loop::PASS as EXPAND_LOOP;
 pub use schedule::tma::atomics_to_tma::{PASS as ATOMICS_TO_TMA, Reductions};

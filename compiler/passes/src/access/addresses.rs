@@ -12,8 +12,6 @@ use super::in_place;
 pub(crate) struct Addresses {
     /// Its operations in program order.
     pub ops: Vec<Op>,
-    /// The carried values that it depends on, by their numbers.
-    pub carried: Vec<usize>,
 }
 
 /// The backward slice of `roots` in the body of the loop `of`, loop-carried values included; `None` if a part of it
@@ -40,9 +38,7 @@ pub(crate) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addr
         }
     }
     let ops = kernel.ops(body).filter(|op| ops.contains(op)).collect();
-    let mut carried: Vec<usize> = carried.into_iter().collect();
-    carried.sort_unstable();
-    Some(Addresses { ops, carried })
+    Some(Addresses { ops })
 }
 
 /// Whether an operation may be executed again, for a later iteration. The memory that a load reads must be unchanged,

@@ -24,6 +24,7 @@ use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, Value, constant_bits};
 use super::alignment::{self, Alignment};
 use super::descriptors::{self, Descriptor};
 use super::host_values::{divisor, expression, is_quotient};
+use super::negative_indices;
 use super::promises::{self, is_settled, promised};
 use super::refusal::Refusal;
 
@@ -57,6 +58,13 @@ pub(crate) struct BoxAccess {
     pub is_made: bool,
 }
 
+impl BoxAccess {
+    /// Whether an index may be negative, so that the map begins before the tensor (`negative_indices.rs`).
+    pub fn may_begin_before(&self) -> bool {
+        self.axes.iter().any(|axis| !axis.from_zero) || self.outer.iter().any(|outer| !outer.from_zero)
+    }
+}
+
 /// The value outside of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
@@ -77,6 +85,8 @@ pub(crate) struct Outer {
     pub stride: Poly,
     /// The tensor ends there at the least of these, where a mask says so.
     pub sizes: Vec<Poly>,
+    /// Whether the index is known to be at least 0.
+    pub from_zero: bool,
 }
 
 /// The outer dimension that a 1 × N tile indexes. It is found among the dimensions that are not the tile's, and is
@@ -104,6 +114,8 @@ pub(crate) struct BoxAxis {
     pub sizes: Vec<Poly>,
     /// Places count modulo this, which is the only size then.
     pub modulus: Option<Poly>,
+    /// Whether the index is known to be at least 0.
+    pub from_zero: bool,
 }
 
 /// The analyses that the proof uses.
@@ -285,16 +297,16 @@ impl<'k> BoxAnalysis<'k> {
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
-            if let Some(Outer { index, stride, sizes }) = lone.as_ref().filter(|_| number != inner).cloned() {
-                axes.push(BoxAxis { index, stride, sizes, modulus: None });
+            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned() {
+                axes.push(BoxAxis { index, stride, sizes, modulus: None, from_zero });
                 continue;
             }
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
-            let sizes = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
+            let (sizes, from_zero) = self.sizes(&axis.start, number, mask, modulus.as_ref())?;
             if sizes.iter().any(|size| !self.is_known(size, made) || made.is_some() && !self.is_size(size)) {
                 return Err(Refusal::SizeUnknown);
             }
-            axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus });
+            axes.push(BoxAxis { index: axis.start.clone(), stride: axis.stride.clone(), sizes, modulus, from_zero });
         }
         let is_made = made.is_some();
         let mut access = BoxAccess { base, start, outer, axes, inner, fill: Fill::Zero, descriptor: None, is_made };
@@ -302,6 +314,8 @@ impl<'k> BoxAnalysis<'k> {
             let block = self.kernel.value_type(pointer).shape().ok_or(Refusal::NotMatrix)?;
             access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
+        let may_shift = matches!(self.kernel.kind(op), OpKind::Load { .. }) && !is_made && access.descriptor.is_none();
+        negative_indices::shift(&mut access, may_shift)?;
         // A program with descriptors is written for TMA, with coordinates that it accepts.
         if access.descriptor.is_none() {
             self.is_taken(op, &access, elem)?;
@@ -353,7 +367,7 @@ impl<'k> BoxAnalysis<'k> {
             let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
             match outer.iter_mut().find(|outer| outer.stride == stride) {
                 Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
-                None => outer.push(Outer { index, stride, sizes: Vec::new() }),
+                None => outer.push(Outer { index, stride, sizes: Vec::new(), from_zero: false }),
             }
         }
         if outer.len() > MOST_OUTER {
@@ -364,9 +378,8 @@ impl<'k> BoxAnalysis<'k> {
 
     /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
     fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Refusal> {
-        let mut from_zero = Vec::new();
-        for Outer { index, .. } in &outer {
-            from_zero.push(self.coordinate(index)?.low >= 0);
+        for outer in &mut outer {
+            outer.from_zero = self.coordinate(&outer.index)?.low >= 0;
         }
         for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
             // Each dimension has a size of its own, where several have the same index.
@@ -376,7 +389,7 @@ impl<'k> BoxAnalysis<'k> {
             let at = at.ok_or(Refusal::MaskForm)?;
             match bound.side {
                 _ if bound.wraps == Wraps::Possible => return Err(Refusal::MaskOverflow),
-                BoundSide::AtLeast if bound.bound.value() == Some(0) => from_zero[at] = true,
+                BoundSide::AtLeast if bound.bound.value() == Some(0) => outer[at].from_zero = true,
                 BoundSide::AtLeast => return Err(Refusal::MaskBound),
                 BoundSide::Below if !self.is_known(&bound.bound, None) => {
                     return Err(Refusal::SizeUnknown);
@@ -384,7 +397,7 @@ impl<'k> BoxAnalysis<'k> {
                 BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
             }
         }
-        if from_zero.contains(&false) { Err(Refusal::NegativeIndex) } else { Ok(outer) }
+        Ok(outer)
     }
 
     /// The range of a sum that is computed in 32 bits as a coordinate of a box.
@@ -406,8 +419,15 @@ impl<'k> BoxAnalysis<'k> {
         Ok(range)
     }
 
-    /// The sizes of the tensor along a dimension; element 0 of the tile has the index `start`.
-    fn sizes(&self, start: &Poly, axis: usize, mask: &Mask, modulus: Option<&Poly>) -> Result<Vec<Poly>, Refusal> {
+    /// The sizes of the tensor along a dimension, and whether indices are known to be at least 0; element 0 of the tile has
+    /// the index `start`.
+    fn sizes(
+        &self,
+        start: &Poly,
+        axis: usize,
+        mask: &Mask,
+        modulus: Option<&Poly>,
+    ) -> Result<(Vec<Poly>, bool), Refusal> {
         let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
         let mut from_zero = self.coordinate(start)?.low >= 0;
         for bound in mask.along(axis) {
@@ -425,10 +445,7 @@ impl<'k> BoxAnalysis<'k> {
         if modulus.is_some() && sizes.len() > 1 {
             return Err(Refusal::MaskAndModulus);
         }
-        if !from_zero {
-            return Err(Refusal::NegativeIndex);
-        }
-        Ok(sizes)
+        Ok((sizes, from_zero))
     }
 
     fn expected(&self, symbol: Symbol) -> Interval {

@@ -92,7 +92,7 @@ pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: V
         let Some((index, rest)) = start.split(stride).filter(|(index, _)| index.value().is_some()) else { continue };
         let stride = Poly::symbol(stride);
         if outer.iter().all(|outer| outer.stride != stride) {
-            outer.push(Outer { index, stride, sizes: Vec::new() });
+            outer.push(Outer { index, stride, sizes: Vec::new(), from_zero: false });
             start = rest;
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod dead_lanes;
 pub(crate) mod descriptors;
 pub(crate) mod host_values;
 pub(crate) mod in_place;
+pub(crate) mod negative_indices;
 pub mod print;
 pub(crate) mod promises;
 pub mod refusal;

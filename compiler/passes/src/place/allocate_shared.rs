@@ -160,7 +160,7 @@ fn items(kernel: &Kernel) -> Vec<Item> {
             let Some(item) = known.get(&made).and_then(|index| items.get_mut(*index)) else { continue };
             let (mut first, mut last) = spread(kernel, &numbers, *op, made);
             if effect.when == When::Async {
-                last = last.max(waited_for(kernel, *op, made).map_or(end, |wait| numbers[&wait]));
+                last = last.max(waited_for(kernel, *op).map_or(end, |wait| numbers[&wait]));
             }
             if let Some((before, after)) = item.used {
                 (first, last) = (first.min(before), last.max(after));
@@ -183,9 +183,9 @@ fn items(kernel: &Kernel) -> Vec<Item> {
     items
 }
 
-/// The barrier after which all threads have waited for a copy by threads into the allocation of `made`, or for the dot
-/// that reads it.
-fn waited_for(kernel: &Kernel, begun: Op, made: Op) -> Option<Op> {
+/// The barrier after which all threads have waited for a copy by threads into a buffer, or for the dot that reads one;
+/// after the loop that `begun` is in if there is none behind it in the loop.
+fn waited_for(kernel: &Kernel, begun: Op) -> Option<Op> {
     let copies = match kernel.kind(begun) {
         OpKind::CopyAsync { .. } => true,
         OpKind::MmaAsync {} => false,
@@ -204,11 +204,7 @@ fn waited_for(kernel: &Kernel, begun: Op, made: Op) -> Option<Op> {
                 _ => {}
             }
         }
-        let block = kernel.op(at).parent?;
-        if Some(block) == kernel.op(made).parent {
-            return None;
-        }
-        at = kernel.block(block).parent?;
+        at = kernel.block(kernel.op(at).parent?).parent?;
     }
 }
 

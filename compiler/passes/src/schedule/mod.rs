@@ -1,6 +1,5 @@
 //! Passes that stage operands of dots in shared memory, ahead of time where a loop allows it.
 
-pub mod decisions;
 pub mod insert_waits;
 pub mod invariant_divisors;
 pub mod operands;

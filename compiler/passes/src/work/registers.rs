@@ -4,8 +4,8 @@
 //! recomputes many of them, or folds them into the instructions.
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
-use std::collections::HashMap;
+use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Value, ValueDef, regions, walk};
+use std::collections::{HashMap, HashSet};
 
 use super::instructions::width;
 
@@ -13,6 +13,8 @@ use super::instructions::width;
 const BASE: f64 = 12.0;
 /// Registers of addresses, descriptors and counters in kernels with dots.
 const PRODUCT: f64 = 12.0;
+/// How many bits of a row of the first operand an `mma.sync` takes.
+const BITS_OF_STEP: u32 = 256;
 
 /// The registers of a thread: those that the kernel sets, else the estimate up to what a thread can have.
 pub fn registers_or_set(kernel: &Kernel) -> u32 {
@@ -32,9 +34,10 @@ pub fn registers(kernel: &Kernel) -> u32 {
             end[at] = end[at].max(end[i]);
         }
     }
+    let offsets = offsets(kernel, &ops);
     let mut change = vec![0.0f64; ops.len() + 1];
     let mut live = |value: Value, from: usize| {
-        let weight = weight(kernel, value);
+        let weight = weight(kernel, value, &offsets);
         if weight == 0.0 {
             return;
         }
@@ -82,7 +85,7 @@ pub fn has_dot(kernel: &Kernel) -> bool {
 }
 
 /// Registers that a value takes of a thread.
-fn weight(kernel: &Kernel, value: Value) -> f64 {
+fn weight(kernel: &Kernel, value: Value, offsets: &HashSet<Value>) -> f64 {
     if kernel.layout_of(value).is_none() {
         return 0.0;
     }
@@ -98,13 +101,56 @@ fn weight(kernel: &Kernel, value: Value) -> f64 {
     {
         return 0.0;
     }
-    let width = width(kernel, value) as f64;
+    let width = width(kernel, value) as f64 * read_share(kernel, value);
     match kernel.value_type(value).elem() {
         Some(Elem::Num(scalar)) if scalar.bits() == 1 => width / 32.0,
+        Some(Elem::Num(scalar)) if scalar.is_int() && offsets.contains(&value) => (width * 0.125).max(2.0),
         Some(Elem::Num(scalar)) if scalar.is_int() => width * f64::from(scalar.bits()) / 32.0 * 0.5,
         Some(Elem::Num(scalar)) => (width * f64::from(scalar.bits()) / 32.0).max(1.0),
         // Pointers of a tile are a base and offsets.
         Some(Elem::Ptr(_)) => (width * 0.125).max(2.0),
         _ => 0.0,
     }
+}
+
+/// The integers from which only addresses are computed: the back end keeps the parts of such a sum that differ between the
+/// elements of a thread, not the sum.
+fn offsets(kernel: &Kernel, ops: &[Op]) -> HashSet<Value> {
+    let mut offsets = HashSet::new();
+    for op in ops.iter().rev() {
+        for result in &kernel.op(*op).results {
+            let users = kernel.users(*result);
+            let only = |user: &Op| match kernel.kind(*user) {
+                OpKind::AddPtr {} => true,
+                OpKind::AddI {} | OpKind::MulI {} => offsets.contains(&kernel.result(*user, 0)),
+                _ => false,
+            };
+            if !users.is_empty() && users.iter().all(only) {
+                offsets.insert(*result);
+            }
+        }
+    }
+    offsets
+}
+
+/// The share of a value that a thread holds at the same time: the fragments of an operand of `mma.sync` are read from shared
+/// memory beside the instructions that take them, two steps of K at a time.
+fn read_share(kernel: &Kernel, value: Value) -> f64 {
+    let ValueDef::Result(op, _) = kernel.value(value).def else { return 1.0 };
+    if !matches!(kernel.kind(op), OpKind::LocalLoad {}) {
+        return 1.0;
+    }
+    let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
+    let step = 2 * BITS_OF_STEP / bits.max(1);
+    let k = |user: Op| match kernel.kind(user) {
+        OpKind::Dot { kind: DotKind::MmaV2, .. } | OpKind::Mma {} => {
+            let shape = kernel.value_type(value).shape()?;
+            let from_end = if kernel.op(user).operands[0] == value { 1 } else { 2 };
+            shape.iter().nth_back(from_end - 1).copied()
+        }
+        _ => None,
+    };
+    let users: Option<Vec<u32>> = kernel.users(value).into_iter().map(k).collect();
+    let Some(least) = users.and_then(|k| k.into_iter().min()) else { return 1.0 };
+    (f64::from(step) / f64::from(least.max(1))).min(1.0)
 }

@@ -22,13 +22,11 @@
 use std::collections::HashSet;
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{
-    Block, Builder, Kernel, Op, OpKind, Phase, Position, Predicate, Traits, Type, Value, ValueMap, regions, view,
-};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Traits, Type, Value, regions, view};
 
 use crate::pass::missing;
 use crate::plan::Plan;
-use crate::schedule::pipeline::expand_loop::moved;
+use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -108,16 +106,12 @@ impl GuardedMma {
 /// A loop with two dots, the second of which depends on the first.
 struct ChainedDots {
     of: Op,
-    body: Block,
-    end: Op,
     first: GuardedMma,
     second: GuardedMma,
     /// The number of the carried value that the second dot adds to.
     acc: usize,
-    /// The operations that go with the second dot, in program order; those that guard it are not among them.
-    late: Vec<Op>,
-    /// The values that they use from the rest of their iteration.
-    crossing: Vec<Value>,
+    /// What an iteration of the steady state executes, without the waits for dots.
+    order: Vec<(Op, u32)>,
 }
 
 impl ChainedDots {
@@ -179,31 +173,19 @@ impl ChainedDots {
             let stays = late.contains(op) || second.all().contains(op) || first.all().contains(op) || *op == end;
             (stays || is_movable(kernel, *op) || is_view(kernel, *op) || reads_row(kernel, *op)).then_some(())?;
         }
-        let mut pair = ChainedDots { of, body, end, first, second, acc, late: Vec::new(), crossing: Vec::new() };
-        pair.late = ops.into_iter().filter(|op| late.contains(op)).collect();
-        pair.find_crossing(kernel, carried)?;
-        Some(pair)
-    }
-
-    /// The values of the iteration that the late part uses; `None` if they cannot be carried.
-    fn find_crossing(&mut self, kernel: &Kernel, acc: Value) -> Option<()> {
-        let own: HashSet<Op> = self.late.iter().copied().chain(self.second.all()).collect();
-        for op in &own {
-            for value in rtc_ir::walk_op(kernel, *op).into_iter().flat_map(|op| kernel.op(op).operands.clone()) {
-                let inside = match kernel.value(value).def {
-                    rtc_ir::ValueDef::Result(made, _) => {
-                        kernel.op(made).parent == Some(self.body) && !own.contains(&made)
-                    }
-                    rtc_ir::ValueDef::Arg(block, _) => block == self.body && value != acc,
-                };
-                if inside && !self.crossing.contains(&value) {
-                    self.crossing.push(value);
-                }
+        // The second dot is complete an iteration later, and frees its slot then.
+        let free = kernel.def_op(view::BarrierArrive::at(kernel, second.arrive).barrier())?;
+        (kernel.op(free).parent == Some(body) && is_view(kernel, free)).then_some(())?;
+        let mut order = vec![(free, 2), (second.arrive, 2)];
+        order.extend(ops.iter().filter(|op| late.contains(op)).map(|op| (*op, 1)));
+        for op in ops.into_iter().filter(|op| *op != end && !late.contains(op) && !second.all().contains(op)) {
+            order.push((op, 0));
+            if op == first.mma {
+                order.extend([(second.wait, 1), (second.mma, 1)]);
             }
         }
-        let handed = |value: &Value| !matches!(kernel.value_type(*value), Type::Shared(_) | Type::Barrier { .. });
-        self.crossing.sort_unstable();
-        self.crossing.iter().all(handed).then_some(())
+        let is_valid = StagedLoop::new(kernel, of, order.clone(), Ends::Peeled)?.is_valid(kernel);
+        is_valid.then_some(ChainedDots { of, first, second, acc, order })
     }
 
     /// The registers that both dots hold while they are in flight.
@@ -216,160 +198,36 @@ impl ChainedDots {
         words(kernel.result(first, 0)) + words(kernel.result(second, 0)) + words(kernel.operand(second, 0))
     }
 
-    fn overlap(&self, kernel: &mut Kernel) -> Result<(), PassError> {
-        let ChainedDots { of, body, end, .. } = *self;
-        let args = kernel.block(body).args.clone();
-        let (index, ty) = (args[0], kernel.value_type(args[0]));
-        let OpKind::ForRange { unsigned, hints } = kernel.kind(of).clone() else { return Err(missing("a loop")) };
-        let [lower, upper, step] = [0, 1, 2].map(|number| kernel.operand(of, number));
-        let inits = kernel.variadic(of).to_vec();
-        let results: Vec<Value> = (0..inits.len()).map(|number| kernel.result(of, number)).collect();
-        let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
-        let less = if unsigned { Predicate::Ult } else { Predicate::Lt };
-
-        let runs = Builder::before(kernel, of).cmpi(lower, upper, less)?;
-        let [some, none] = [kernel.new_block(), kernel.new_block()];
-        Builder::at_end(kernel, none).yield_values(&inits)?;
-        let branch = Builder::before(kernel, of).build(OpKind::IfElse {}, &[runs], &[], &[], &[some, none], &types)?;
-        for (number, result) in results.iter().enumerate() {
-            kernel.replace_value(*result, kernel.result(branch, number));
+    /// Begins both dots without waiting for them, and waits for the first behind the second, for the second in the next
+    /// iteration.
+    fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let (first, second) = (self.first.mma, self.second.mma);
+        for mma in [first, second] {
+            *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         }
+        let carried = kernel.block(kernel.op(self.of).blocks[0]).args[self.acc + 1];
+        let start = kernel.first_op(kernel.op(self.of).blocks[0]).ok_or_else(|| missing("a loop"))?;
+        let before = Builder::before(kernel, start).await_dots(&[carried])?;
+        kernel.replace_uses_except(carried, kernel.result(before, 0), Some(before));
+        self.order.insert(0, (before, 1));
+        let scores = kernel.result(first, 0);
+        let complete = Builder::after(kernel, first).await_dots(&[scores])?;
+        kernel.replace_uses_except(scores, kernel.result(complete, 0), Some(complete));
+        let place = self.order.iter().position(|(op, _)| *op == second).ok_or_else(|| missing("a dot"))?;
+        self.order.insert(place + 1, (complete, 0));
 
-        // The first part of the first iteration.
-        let mut map: ValueMap = args.iter().copied().zip([lower].into_iter().chain(inits.iter().copied())).collect();
-        self.early(kernel, &mut map, some, None)?;
-        let yields = kernel.variadic(end).to_vec();
-        let mut starts: Vec<Value> = yields.iter().map(|value| moved(&map, *value)).collect();
-        starts[self.acc] = inits[self.acc];
-        starts.extend(self.crossing.iter().map(|value| moved(&map, *value)));
-        let freed = self.freed(kernel)?;
-        starts.push(moved(&map, freed));
-
-        // The loop.
-        let around = kernel.new_block();
-        let mut builder = Builder::at_end(kernel, some);
-        let second = builder.addi(lower, step)?;
-        let left = builder.subi(upper, lower)?;
-        let goes_on = builder.cmpi(left, step, Predicate::Ugt)?;
-        // Where there is no second iteration, the accumulator above may have overflowed.
-        let second = builder.select(goes_on, second, upper)?;
-        let start_types: Vec<Type> = starts.iter().map(|value| kernel.value_type(*value)).collect();
-        let name = |kernel: &Kernel, value: Value| kernel.value(value).name.clone();
-        let at = kernel.add_arg(around, ty, name(kernel, index));
-        let mut now = Vec::new();
-        for (number, ty) in start_types.iter().copied().enumerate() {
-            let like =
-                args.get(number + 1).copied().or_else(|| self.crossing.get(number.wrapping_sub(inits.len())).copied());
-            let name = like.and_then(|like| name(kernel, like));
-            now.push(kernel.add_arg(around, ty, name));
-        }
-        let (carried, crossed) = now.split_at(inits.len());
-        let mut map: ValueMap =
-            [(index, at)].into_iter().chain(args[1..].iter().copied().zip(carried.iter().copied())).collect();
-        let waited = wait(kernel, around, carried[self.acc])?;
-        let not_first = Builder::at_end(kernel, around).cmpi(at, second, Predicate::Ne)?;
-        self.free(kernel, around, not_first, crossed[self.crossing.len()])?;
-        let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
-        late.insert(args[self.acc + 1], waited);
-        self.prepare(kernel, &mut late, around);
-        self.early(kernel, &mut map, around, Some(&mut late))?;
-        let mut ends: Vec<Value> = yields.iter().map(|value| moved(&map, *value)).collect();
-        ends[self.acc] = moved(&late, kernel.result(self.second.mma, 0));
-        ends.extend(self.crossing.iter().map(|value| moved(&map, *value)));
-        ends.push(moved(&late, freed));
-        Builder::at_end(kernel, around).yield_values(&ends)?;
-        let kind = OpKind::ForRange { unsigned, hints };
-        let new =
-            Builder::at_end(kernel, some).build(kind, &[second, upper, step], &[], &starts, &[around], &start_types)?;
-
-        // The second part of the last iteration.
-        let after: Vec<Value> = (0..ends.len()).map(|number| kernel.result(new, number)).collect();
-        let (done, crossed) = after.split_at(inits.len());
-        let waited = wait(kernel, some, done[self.acc])?;
-        self.free(kernel, some, goes_on, crossed[self.crossing.len()])?;
-        let mut late: ValueMap = self.crossing.iter().copied().zip(crossed.iter().copied()).collect();
-        late.insert(args[self.acc + 1], waited);
-        self.prepare(kernel, &mut late, some);
-        for op in self.second.all() {
-            put(kernel, op, &mut late, some);
-        }
-        let mut all = done.to_vec();
-        all[self.acc] = moved(&late, kernel.result(self.second.mma, 0));
-        Builder::at_end(kernel, some).yield_values(&all)?;
-        kernel.erase(of);
-        Ok(())
-    }
-
-    /// The first dot with all that is not late. With `late` the second dot is begun right after it, of the iteration
-    /// before, and only the first one is waited for.
-    fn early(
-        &self,
-        kernel: &mut Kernel,
-        map: &mut ValueMap,
-        at: Block,
-        mut late: Option<&mut ValueMap>,
-    ) -> Result<(), PassError> {
-        for op in kernel.ops(self.body).collect::<Vec<_>>() {
-            if op == self.end || self.late.contains(&op) || self.second.all().contains(&op) {
-                continue;
+        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
+        let expanded = expand(kernel, staged)?;
+        // Outside of the loop no dots overlap.
+        for (op, copy) in expanded.before.into_iter().chain(expanded.after) {
+            if op == first || op == second {
+                *kernel.kind_mut(copy) = OpKind::Mma {};
+            } else if op == complete {
+                kernel.replace_op(copy, kernel.operand(copy, 0));
             }
-            let copy = put(kernel, op, map, at);
-            if op != self.first.mma {
-                continue;
-            }
-            let Some(late) = &mut late else { continue };
-            *kernel.kind_mut(copy) = OpKind::MmaAsync {};
-            put(kernel, self.second.wait, late, at);
-            let second = put(kernel, self.second.mma, late, at);
-            *kernel.kind_mut(second) = OpKind::MmaAsync {};
-            let waited = wait(kernel, at, kernel.result(copy, 0))?;
-            map.insert(kernel.result(op, 0), waited);
         }
         Ok(())
     }
-
-    /// The late operations except the second dot itself.
-    fn prepare(&self, kernel: &mut Kernel, late: &mut ValueMap, at: Block) {
-        for op in &self.late {
-            put(kernel, *op, late, at);
-        }
-    }
-
-    /// The number of the slot that the second dot reads.
-    fn freed(&self, kernel: &Kernel) -> Result<Value, PassError> {
-        let barrier = kernel.def_op(kernel.operand(self.second.arrive, 0)).ok_or_else(|| missing("a barrier"))?;
-        match kernel.kind(barrier) {
-            OpKind::Slot {} => Ok(kernel.operand(barrier, 1)),
-            _ => Err(missing("a slot")),
-        }
-    }
-
-    /// Says, if `condition` holds, that the second dot is through with a slot.
-    fn free(&self, kernel: &mut Kernel, at: Block, condition: Value, slot: Value) -> Result<(), PassError> {
-        let blocks = [kernel.new_block(), kernel.new_block()];
-        let barrier = kernel.def_op(kernel.operand(self.second.arrive, 0)).ok_or_else(|| missing("a barrier"))?;
-        let mut map = ValueMap::from([(kernel.operand(barrier, 1), slot)]);
-        put(kernel, barrier, &mut map, blocks[0]);
-        put(kernel, self.second.arrive, &mut map, blocks[0]);
-        for block in blocks {
-            Builder::at_end(kernel, block).yield_values(&[])?;
-        }
-        Builder::at_end(kernel, at).build(OpKind::IfElse {}, &[condition], &[], &[], &blocks, &[])?;
-        Ok(())
-    }
-}
-
-/// A copy of an operation at the end of a block.
-fn put(kernel: &mut Kernel, op: Op, map: &mut ValueMap, at: Block) -> Op {
-    let copy = kernel.clone_whole(op, map);
-    kernel.insert_op(copy, Position::End(at));
-    copy
-}
-
-/// Waits for a dot, and hands its accumulators on.
-fn wait(kernel: &mut Kernel, at: Block, acc: Value) -> Result<Value, PassError> {
-    let made = Builder::at_end(kernel, at).await_dots(&[acc])?;
-    Ok(kernel.result(made, 0))
 }
 
 /// Whether an operation can be done in another order with the dots.

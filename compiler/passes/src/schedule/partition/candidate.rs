@@ -80,6 +80,9 @@ impl Candidate {
         if let Some(reason) = version {
             return Ok(Err(reason));
         }
+        if found.begins_before() && !found.may_overlap(&staged) {
+            return Ok(Err(Refusal::NegativeIndex));
+        }
         found.find_groups(&staged)?;
         Ok(Ok((staged, Candidate { clamps, before, ..found })))
     }
@@ -111,6 +114,16 @@ impl Candidate {
             found.stores.extend(access.ok().map(|access| (op, access)));
         }
         Ok(found)
+    }
+
+    /// Whether an index of a copy may be negative, which costs more than it gains unless dots overlap.
+    pub fn begins_before(&self) -> bool {
+        self.loops.iter().flat_map(|of| &of.copies).any(|(_, access)| access.may_begin_before())
+    }
+
+    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
+    pub fn may_overlap(&self, kernel: &Kernel) -> bool {
+        self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
     }
 
     /// Whether dots alternate with other work, as in attention.

@@ -2,13 +2,43 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Value};
 
-/// Warps that copy.
-pub(crate) const PRODUCER_WARPS: u32 = 1;
+/// What the warps of a partition do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Copy tiles into rings.
+    Producer,
+    /// Compute and store.
+    Consumer,
+}
+
+/// A partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartitionSpec {
+    /// What it does.
+    pub role: Role,
+    /// Its warps that do something.
+    pub warps: u32,
+    /// Warps that it takes of the block, for numbers of registers are changed by four warps together.
+    pub taken: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+}
+
+/// Registers of a thread that copies.
+const PRODUCER_REGISTERS: u32 = 40;
+/// The same if the consumers need all registers that they can get.
+const FEW_REGISTERS: u32 = 24;
+
+/// The partitions beside the consumer; with `few` registers if it needs all that it can get.
+pub(crate) fn beside_consumer(few: bool) -> Vec<PartitionSpec> {
+    let registers = if few { FEW_REGISTERS } else { PRODUCER_REGISTERS };
+    vec![PartitionSpec { role: Role::Producer, warps: 1, taken: 4, registers }]
+}
 
 /// The numbers of the new form.
 pub(crate) struct PartitionConfig {
-    /// Registers of a thread that copies, and of one that computes.
-    pub registers: [u32; 2],
+    /// The partitions.
+    pub partitions: Vec<PartitionSpec>,
     /// Registers that each starts with.
     pub at_start: u32,
     /// Blocks on an SM.

@@ -11,7 +11,7 @@ use rtc_ir::{
 };
 
 use super::candidate::Candidate;
-use super::config::{PRODUCER_WARPS, PartitionConfig};
+use super::config::{PartitionConfig, Role};
 use super::defer_stores;
 use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
@@ -24,12 +24,25 @@ use crate::pass::missing;
 use crate::schedule::pipeline::copy_groups;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::kernel_tensor_maps;
-use crate::schedule::tma::tensor_maps;
+use crate::schedule::tma::tensor_maps::{self, StoreMap};
 
-/// Whether the producer, now that nothing idle is left in it, computes no tiles and reads nothing that is written.
-pub(crate) fn is_plain(kernel: &Kernel, found: &Candidate) -> bool {
+/// A partition of a kernel.
+struct Partition {
+    role: Role,
+    block: Block,
+    /// Its loop over programs, and the block of that.
+    programs: Op,
+    body: Block,
+    /// The program ids of an iteration.
+    pids: [Value; 3],
+}
+
+/// Whether the partitions that copy, now that nothing idle is left in them, compute no tiles and read nothing that is written.
+pub(crate) fn is_plain(kernel: &Kernel, found: &Candidate, form: &PartitionConfig) -> bool {
     let Some(division) = kernel.specialization() else { return false };
-    rtc_ir::walk_block(kernel, kernel.op(division).blocks[0]).into_iter().all(|op| {
+    let blocks = form.partitions.iter().zip(&kernel.op(division).blocks);
+    let copying = blocks.filter(|(spec, _)| spec.role == Role::Producer).map(|(_, block)| *block);
+    copying.flat_map(|block| rtc_ir::walk_block(kernel, block)).all(|op| {
         let data = kernel.op(op);
         let args = data.blocks.iter().flat_map(|block| &kernel.block(*block).args);
         let tiles =
@@ -49,126 +62,30 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         let name = format!("grid.{axis}");
         kernel.add_hidden(name, Type::Scalar(Elem::I32), Hidden::Grid(axis))
     });
-    let warps = kernel.options.num_warps;
     let buffers: Vec<Option<Op>> = found.before.iter().map(|before| kernel.def_op(before.buffer)).collect();
     let is_program = |op: &Op| *op != ret && !buffers.contains(&Some(*op));
     let program: Vec<Op> = kernel.ops(kernel.body()).filter(is_program).collect();
 
-    // The shared buffers and barriers.
-    let mut rings = Vec::new();
-    for (number, ty) in found.rings.iter().enumerate() {
-        let mut align = 1;
-        for (copy, _) in found.loops.iter().filter_map(|of| of.copies.get(number)) {
-            let made = kernel.def_op(view::CopyAsync::at(kernel, *copy).buffer()).map(|made| kernel.kind(made));
-            let Some(OpKind::AllocShared { align: own, .. }) = made else { return Err(missing("a buffer")) };
-            align = align.max(*own);
-        }
-        let ty = SharedType { slots: form.slots, ..*ty };
-        rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
-    }
+    let mut shared = Shared { form, barriers: Vec::new(), groups: 0, rings: Vec::new(), row_rings: Vec::new(), grid };
+    make_rings(kernel, ret, found, &mut shared)?;
     let before = found.before.iter().zip(&maps.before);
-    let brought = before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, warps));
+    let brought = before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, consumer_warps(form)));
     let brought = brought.collect::<Result<Vec<ResidentCopy<'_>>, _>>()?;
-    let mut builder = Builder::before(kernel, ret);
-    let mut barriers = Vec::new();
-    let rows =
-        found.row_rings.iter().map(|ty| builder.buffer(SharedType { slots: form.slots, ..*ty }, row_vectors::ALIGN));
-    let row_rings = rows.collect::<Result<Vec<Value>, _>>()?;
-    let groups = found.loops[0].groups.iter().max().map_or(0, |last| last + 1);
-    for _ in 0..groups + usize::from(!row_rings.is_empty()) {
-        barriers
-            .push(SlotBarriers { full: builder.barriers(form.slots, 1)?, empty: builder.barriers(form.slots, warps)? });
-    }
-    let outs = tensor_maps::buffers(&maps.stores, &mut builder)?;
-    builder.barrier()?;
-    let number = |builder: &mut Builder<'_>, n: i64| builder.constant_of(Literal::Int(n), Type::Scalar(Elem::I32));
-    let zero = number(&mut builder, 0)?;
-    let some = builder.muli(grid[0], grid[1])?;
-    let programs = builder.muli(some, grid[2])?;
-    let programs = Programs::new(&mut builder, programs, unequal)?;
-
-    // The consumer gets the program itself.
-    let partitions = [kernel.new_block(), kernel.new_block()];
-    let division =
-        OpKind::WarpSpecialize { warps: vec![PRODUCER_WARPS, warps], registers: Some(form.registers.to_vec()) };
-    Builder::before(kernel, ret).build(division, &[], &[], &[], &partitions, &[])?;
-    let bodies = [kernel.new_block(), kernel.new_block()];
-    let mut pids = Vec::new();
-    let mut loops = Vec::new();
-    for (partition, body) in partitions.into_iter().zip(bodies) {
-        let index = kernel.add_arg(body, Type::Scalar(Elem::I32), Some("program".into()));
-        let carried = ["slot", "phase"].map(|name| kernel.add_arg(body, Type::Scalar(Elem::I32), Some(name.into())));
-        let mut inside = Builder::at_end(kernel, body);
-        let index = programs.number(&mut inside, index)?;
-        let x = inside.remsi(index, grid[0])?;
-        let rows = inside.divsi(index, grid[0])?;
-        let (y, z) = (inside.remsi(rows, grid[1])?, inside.divsi(rows, grid[1])?);
-        inside.yield_values(&carried)?;
-        pids.push([x, y, z]);
-        let kind = OpKind::ForRange { unsigned: false, hints: Default::default() };
-        let types = [Type::Scalar(Elem::I32); 2];
-        let of =
-            Builder::at_end(kernel, partition).build(kind, &programs.bounds, &[], &[zero, zero], &[body], &types)?;
-        Builder::at_end(kernel, partition).yield_values(&[])?;
-        loops.push(of);
-    }
-    let end = kernel.terminator(bodies[1]).ok_or_else(|| missing("an end"))?;
-    for op in program {
-        kernel.move_op(op, Position::Before(end));
-    }
-
-    // The producer gets a clone without side effects.
-    let copy_end = kernel.terminator(bodies[0]).ok_or_else(|| missing("an end"))?;
-    let args = bodies.map(|body| kernel.block(body).args.clone());
-    let mut map: ValueMap = args[1].iter().copied().zip(args[0].iter().copied()).collect();
-    kernel.clone_ops(bodies[1], &mut map, Position::Before(copy_end));
-    if let Some(end) = kernel.previous_op(copy_end) {
-        kernel.erase(end);
-    }
-
-    let shared = Shared { form, barriers, groups, rings, row_rings, grid };
-    remove_side_effects(kernel, bodies[0]);
+    make_barriers(kernel, ret, found, &mut shared)?;
+    let outs = tensor_maps::buffers(&maps.stores, &mut Builder::before(kernel, ret))?;
+    let partitions = divide(kernel, ret, form, grid, unequal)?;
+    let [producer, consumer] = [Role::Producer, Role::Consumer]
+        .map(|role| partitions.iter().find(|partition| partition.role == role).ok_or_else(|| missing("a partition")));
+    let (producer, consumer) = (producer?, consumer?);
+    let map = share_program(kernel, program, producer, consumer)?;
     for (of, maps) in found.loops.iter().zip(&maps.copies) {
-        shared.producer(kernel, of, &map, maps, loops[0], pids[0])?;
-        shared.consumer(kernel, of, loops[1])?;
+        shared.producer(kernel, of, &map, maps, producer.programs, producer.pids)?;
+        shared.consumer(kernel, of, consumer.programs)?;
     }
-    if let ([first, ..], false) = (&found.loops[..], brought.is_empty()) {
-        let index = map.get(&kernel.block(kernel.op(first.of).blocks[0]).args[0]).ok_or_else(|| missing("an index"))?;
-        let ValueDef::Arg(block, _) = kernel.value(*index).def else { return Err(missing("an index")) };
-        let at = kernel.block(block).parent.ok_or_else(|| missing("a loop"))?;
-        let last = found.loops.last().unwrap_or(first).of;
-        let phases =
-            [resident_operands::phase(kernel, loops[0], zero)?, resident_operands::phase(kernel, loops[1], zero)?];
-        for operand in &brought {
-            operand.producer(kernel, at, &Names { pids: pids[0], grid, map: Some(&map) }, phases[0])?;
-            operand.consumer(kernel, last, phases[1])?;
-        }
-    }
-    let names = Names { pids: pids[1], grid, map: None };
-    match (&maps.stores[..], &outs[..]) {
-        ([store], [out]) if form.deferred => defer_stores::defer(kernel, found, store, *out, &names, loops[1])?,
-        _ => tensor_maps::copy_out(kernel, &found.stores, &maps.stores, &outs, &names)?,
-    }
-    for store in &maps.stores {
-        if let Some(maker) = kernel_tensor_maps::maker(kernel, store.map) {
-            let wait = OpKind::CopyDescWait { pending: 0, read: false };
-            Builder::before(kernel, maker).build(wait, &[], &[], &[], &[], &[])?;
-        }
-    }
-    if !outs.is_empty() {
-        let end = kernel.terminator(partitions[1]).ok_or_else(|| missing("an end"))?;
-        Builder::before(kernel, end).build(OpKind::CopyDescWait { pending: 0, read: true }, &[], &[], &[], &[], &[])?;
-    }
-    for (body, pids) in bodies.into_iter().zip(pids) {
-        for op in rtc_ir::walk_block(kernel, body) {
-            let new = match kernel.kind(op) {
-                OpKind::ProgramId { axis } => pids[*axis as usize],
-                OpKind::NumPrograms { axis } => grid[*axis as usize],
-                _ => continue,
-            };
-            kernel.replace_uses(kernel.result(op, 0), new);
-            kernel.erase(op);
-        }
+    bring_operands(kernel, found, &brought, (producer, &map), consumer, grid)?;
+    store_results(kernel, found, form, (&maps.stores, &outs), consumer, grid)?;
+    for partition in &partitions {
+        replace_program_ids(kernel, partition, grid);
     }
     kernel.persistent = Some(Persistent { blocks_per_multiprocessor: blocks });
     // One block of a cluster does the work.
@@ -177,6 +94,171 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         kernel.options.maxnreg = Some(form.at_start);
     }
     Ok(())
+}
+
+/// The warps that consume.
+fn consumer_warps(form: &PartitionConfig) -> u32 {
+    form.partitions.iter().filter(|partition| partition.role == Role::Consumer).map(|partition| partition.warps).sum()
+}
+
+/// The rings of the copies.
+fn make_rings(kernel: &mut Kernel, ret: Op, found: &Candidate, shared: &mut Shared<'_>) -> Result<(), PassError> {
+    for (number, ty) in found.rings.iter().enumerate() {
+        let mut align = 1;
+        for (copy, _) in found.loops.iter().filter_map(|of| of.copies.get(number)) {
+            let made = kernel.def_op(view::CopyAsync::at(kernel, *copy).buffer()).map(|made| kernel.kind(made));
+            let Some(OpKind::AllocShared { align: own, .. }) = made else { return Err(missing("a buffer")) };
+            align = align.max(*own);
+        }
+        let ty = SharedType { slots: shared.form.slots, ..*ty };
+        shared.rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
+    }
+    Ok(())
+}
+
+/// The rings of rows, and the barriers of all rings.
+fn make_barriers(kernel: &mut Kernel, ret: Op, found: &Candidate, shared: &mut Shared<'_>) -> Result<(), PassError> {
+    let slots = shared.form.slots;
+    let mut builder = Builder::before(kernel, ret);
+    for ty in &found.row_rings {
+        shared.row_rings.push(builder.buffer(SharedType { slots, ..*ty }, row_vectors::ALIGN)?);
+    }
+    shared.groups = found.loops[0].groups.iter().max().map_or(0, |last| last + 1);
+    for _ in 0..shared.groups + usize::from(!shared.row_rings.is_empty()) {
+        let (full, empty) = (builder.barriers(slots, 1)?, builder.barriers(slots, consumer_warps(shared.form))?);
+        shared.barriers.push(SlotBarriers { full, empty });
+    }
+    Ok(())
+}
+
+/// Makes the partitions, each with an empty loop over the programs of the block that carries a slot and its phase.
+fn divide(
+    kernel: &mut Kernel,
+    ret: Op,
+    form: &PartitionConfig,
+    grid: [Value; 3],
+    unequal: bool,
+) -> Result<Vec<Partition>, PassError> {
+    let mut builder = Builder::before(kernel, ret);
+    builder.barrier()?;
+    let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+    let some = builder.muli(grid[0], grid[1])?;
+    let programs = builder.muli(some, grid[2])?;
+    let programs = Programs::new(&mut builder, programs, unequal)?;
+    let blocks: Vec<Block> = form.partitions.iter().map(|_| kernel.new_block()).collect();
+    let division = OpKind::WarpSpecialize {
+        warps: form.partitions.iter().map(|partition| partition.warps).collect(),
+        registers: Some(form.partitions.iter().map(|partition| partition.registers).collect()),
+    };
+    Builder::before(kernel, ret).build(division, &[], &[], &[], &blocks, &[])?;
+    let mut partitions = Vec::new();
+    for (spec, block) in form.partitions.iter().zip(blocks) {
+        let body = kernel.new_block();
+        let index = kernel.add_arg(body, Type::Scalar(Elem::I32), Some("program".into()));
+        let carried = ["slot", "phase"].map(|name| kernel.add_arg(body, Type::Scalar(Elem::I32), Some(name.into())));
+        let mut inside = Builder::at_end(kernel, body);
+        let index = programs.number(&mut inside, index)?;
+        let x = inside.remsi(index, grid[0])?;
+        let rows = inside.divsi(index, grid[0])?;
+        let pids = [x, inside.remsi(rows, grid[1])?, inside.divsi(rows, grid[1])?];
+        inside.yield_values(&carried)?;
+        let kind = OpKind::ForRange { unsigned: false, hints: Default::default() };
+        let types = [Type::Scalar(Elem::I32); 2];
+        let mut builder = Builder::at_end(kernel, block);
+        let programs = builder.build(kind, &programs.bounds, &[], &[zero, zero], &[body], &types)?;
+        builder.yield_values(&[])?;
+        partitions.push(Partition { role: spec.role, block, programs, body, pids });
+    }
+    Ok(partitions)
+}
+
+/// Gives the consumer the program itself, and the producer a clone without side effects; returns the clones of values.
+fn share_program(
+    kernel: &mut Kernel,
+    program: Vec<Op>,
+    producer: &Partition,
+    consumer: &Partition,
+) -> Result<ValueMap, PassError> {
+    let end = kernel.terminator(consumer.body).ok_or_else(|| missing("an end"))?;
+    for op in program {
+        kernel.move_op(op, Position::Before(end));
+    }
+    let copy_end = kernel.terminator(producer.body).ok_or_else(|| missing("an end"))?;
+    let [from, to] = [consumer, producer].map(|partition| kernel.block(partition.body).args.clone());
+    let mut map: ValueMap = from.iter().copied().zip(to.iter().copied()).collect();
+    kernel.clone_ops(consumer.body, &mut map, Position::Before(copy_end));
+    if let Some(end) = kernel.previous_op(copy_end) {
+        kernel.erase(end);
+    }
+    remove_side_effects(kernel, producer.body);
+    Ok(map)
+}
+
+/// Copies the operands that stay in shared memory throughout the loops.
+fn bring_operands(
+    kernel: &mut Kernel,
+    found: &Candidate,
+    brought: &[ResidentCopy<'_>],
+    (producer, map): (&Partition, &ValueMap),
+    consumer: &Partition,
+    grid: [Value; 3],
+) -> Result<(), PassError> {
+    let ([first, .., last] | [first @ last], false) = (&found.loops[..], brought.is_empty()) else { return Ok(()) };
+    let index = map.get(&kernel.block(kernel.op(first.of).blocks[0]).args[0]).ok_or_else(|| missing("an index"))?;
+    let ValueDef::Arg(block, _) = kernel.value(*index).def else { return Err(missing("an index")) };
+    let at = kernel.block(block).parent.ok_or_else(|| missing("a loop"))?;
+    let mut phases = Vec::new();
+    for partition in [producer, consumer] {
+        let zero = kernel.variadic(partition.programs)[0];
+        phases.push(resident_operands::phase(kernel, partition.programs, zero)?);
+    }
+    for operand in brought {
+        operand.producer(kernel, at, &Names { pids: producer.pids, grid, map: Some(map) }, phases[0])?;
+        operand.consumer(kernel, last.of, phases[1])?;
+    }
+    Ok(())
+}
+
+/// Stores results by copies out of shared memory, at once or under the next program.
+fn store_results(
+    kernel: &mut Kernel,
+    found: &Candidate,
+    form: &PartitionConfig,
+    (stores, outs): (&[StoreMap], &[Value]),
+    consumer: &Partition,
+    grid: [Value; 3],
+) -> Result<(), PassError> {
+    let names = Names { pids: consumer.pids, grid, map: None };
+    match (stores, outs) {
+        ([store], [out]) if form.deferred => {
+            defer_stores::defer(kernel, found, store, *out, &names, consumer.programs)?;
+        }
+        _ => tensor_maps::copy_out(kernel, &found.stores, stores, outs, &names)?,
+    }
+    for store in stores {
+        if let Some(maker) = kernel_tensor_maps::maker(kernel, store.map) {
+            let wait = OpKind::CopyDescWait { pending: 0, read: false };
+            Builder::before(kernel, maker).build(wait, &[], &[], &[], &[], &[])?;
+        }
+    }
+    if !outs.is_empty() {
+        let end = kernel.terminator(consumer.block).ok_or_else(|| missing("an end"))?;
+        Builder::before(kernel, end).build(OpKind::CopyDescWait { pending: 0, read: true }, &[], &[], &[], &[], &[])?;
+    }
+    Ok(())
+}
+
+/// The ids of the program in hand, and the numbers of programs of the launch.
+fn replace_program_ids(kernel: &mut Kernel, partition: &Partition, grid: [Value; 3]) {
+    for op in rtc_ir::walk_block(kernel, partition.body) {
+        let new = match kernel.kind(op) {
+            OpKind::ProgramId { axis } => partition.pids[*axis as usize],
+            OpKind::NumPrograms { axis } => grid[*axis as usize],
+            _ => continue,
+        };
+        kernel.replace_uses(kernel.result(op, 0), new);
+        kernel.erase(op);
+    }
 }
 
 /// Removes side effects, and operations for dots alone, from the producer's clone of the program.

@@ -24,7 +24,7 @@ use rtc_abi::{ResultStores, SmLimits};
 use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
 
 use super::candidate::Candidate;
-use super::config::PartitionConfig;
+use super::config::{self, PartitionConfig, PartitionSpec, Role};
 use super::defer_stores;
 use super::partitions;
 use super::producer_loop::ProducerLoop;
@@ -39,12 +39,6 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// Warps that these take of the block, for numbers of registers are changed by four warps together.
-const TAKEN_WARPS: u32 = 4;
-/// Registers of a thread that copies.
-const PRODUCER_REGISTERS: u32 = 40;
-/// The same if the consumers need all registers that they can get.
-const FEW_REGISTERS: u32 = 24;
 /// The registers of a consumer thread in addition to its accumulators.
 const OTHER_REGISTERS: u32 = 56;
 /// The same where results are held that wait to be stored.
@@ -91,6 +85,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
                 let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
+                if found.begins_before() && !overlaps {
+                    continue;
+                }
                 let worth = if overlaps { OVERLAP * blocks } else { blocks };
                 if best.as_ref().is_none_or(|(other, _)| worth > *other) {
                     best = Some((worth, made));
@@ -114,11 +111,6 @@ pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
 const OVERLAP: u32 = 2;
 
 impl Candidate {
-    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
-    fn may_overlap(&self, kernel: &Kernel) -> bool {
-        self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
-    }
-
     /// The registers that tiles take in the loops.
     fn pressure(&self, kernel: &Kernel) -> u32 {
         let of_loop = |of: &ProducerLoop| {
@@ -133,10 +125,11 @@ impl Candidate {
     /// How it is to be divided if `blocks` are to run on an SM at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<PartitionConfig> {
         let warps = kernel.options.num_warps;
-        let all = warps + TAKEN_WARPS;
-        let producer = if self.has_work_between(kernel) { FEW_REGISTERS } else { PRODUCER_REGISTERS };
+        let mut partitions = config::beside_consumer(self.has_work_between(kernel));
+        let all = warps + partitions.iter().map(|partition| partition.taken).sum::<u32>();
         let start = SmLimits::registers_for(blocks, all * 32).min(MOST_AT_START);
-        let own = (start * all).checked_sub(producer * TAKEN_WARPS)? / warps / 8 * 8;
+        let others: u32 = partitions.iter().map(|partition| partition.registers * partition.taken).sum();
+        let own = (start * all).checked_sub(others)? / warps / 8 * 8;
         let mmas: Vec<Vec<Op>> = self.loops.iter().map(|of| of.mmas(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
@@ -160,7 +153,8 @@ impl Candidate {
         let stored = if stores == ResultStores::Direct { None } else { Some(STORED_BYTES * warps) };
         stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;
         let wished = self.loops.iter().map(|of| stages(kernel, of.of)).max().unwrap_or(0).max(MOST_SLOTS);
-        Some(PartitionConfig { registers: [producer, own], at_start: start, blocks, slots: wished, stored, deferred })
+        partitions.push(PartitionSpec { role: Role::Consumer, warps, taken: warps, registers: own });
+        Some(PartitionConfig { partitions, at_start: start, blocks, slots: wished, stored, deferred })
     }
 }
 
@@ -193,7 +187,7 @@ fn fitting(
         let mut made = kernel.clone();
         partitions::partition_warps(&mut made, found, &form)?;
         crate::tile::dce::run(&mut made, cx)?;
-        if !partitions::is_plain(&made, found) || !clamped_rows::are_gone(&made, &found.clamps) {
+        if !partitions::is_plain(&made, found, &form) || !clamped_rows::are_gone(&made, &found.clamps) {
             return Ok(None);
         }
         argument_maps::drop_addresses(&mut made);

@@ -23,56 +23,58 @@
 //! all threads, and all have read the slot that is filled next. Without a spare slot, the copies are issued after the
 //! dots, after a second barrier.
 
+use std::collections::HashSet;
+
 use rtc_ir::{
-    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, SharedType, Type, Value, ValueMap,
-    constant_bits, trip_count, view,
+    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Predicate, SharedType, Type, Value, trip_count,
 };
 
 use super::copy_groups;
+use super::expander::{Ends, StagedLoop, expand};
 use super::prefetch::prefetch;
 use super::register_prefetch::{asked_for, beside_copies};
 use super::stages::copies;
-use crate::access::addresses::{Addresses, addresses, loads_of_dots, small_step};
+use crate::access::addresses::{Addresses, addresses, loads_of_dots};
+use crate::pass::missing;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "expand-loop", needs: Phase::Laid, leaves: Phase::Laid, run };
 
 pub(crate) fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
-    for op in rtc_ir::walk(kernel) {
-        let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { continue };
-        let plan = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
-        match plan {
-            (Some(slots), Some(ahead), pending) => {
+    // A loop that is expanded has a new body, and so have the loops in it.
+    while let Some((of, ring, ahead)) = rtc_ir::walk(kernel).into_iter().find_map(|op| take_plan(kernel, op)) {
+        match ring {
+            Some((slots, pending)) => {
                 let prefetches = cx.plan.registers != Some(false);
-                if let (true, Some(copied)) = (prefetches, addresses(kernel, op, &roots(kernel, &copies(kernel, op)))) {
-                    let loads = beside_copies(kernel, op, &copied);
-                    prefetch(kernel, op, &loads)?;
-                }
-                expand(kernel, op, &ExpansionPlan { slots, ahead, pending: pending.unwrap_or(0) })?;
+                let copied = addresses(kernel, of, &roots(kernel, &copies(kernel, of)));
+                let loads = match copied.filter(|_| prefetches) {
+                    Some(copied) => beside_copies(kernel, of, &copied),
+                    None => Vec::new(),
+                };
+                let of = prefetch(kernel, of, &loads, 1)?;
+                CopyPipeline::of(kernel, of, slots, ahead, pending)?.expand(kernel)?;
             }
-            (None, Some(ahead), _) => {
-                let mut loads = asked_for(kernel, op).unwrap_or_else(|| loads_of_dots(kernel, op));
-                for _ in 0..ahead {
-                    loads = prefetch(kernel, op, &loads)?;
-                }
+            None => {
+                let loads = asked_for(kernel, of).unwrap_or_else(|| loads_of_dots(kernel, of));
+                prefetch(kernel, of, &loads, ahead)?;
             }
-            (_, None, _) => {}
         }
     }
     Ok(())
 }
 
+/// Takes the plan from a loop, if it has one: slots of its rings and dots in flight if it has copies, and how many iterations
+/// these or its loads are ahead.
+fn take_plan(kernel: &mut Kernel, op: Op) -> Option<(Op, Option<(u32, u32)>, u32)> {
+    let OpKind::ForRange { hints, .. } = kernel.kind_mut(op) else { return None };
+    let (slots, ahead, pending) = (hints.slots.take(), hints.ahead.take(), hints.pending.take());
+    Some((op, slots.map(|slots| (slots, pending.unwrap_or(0))), ahead?))
+}
+
 /// The pointers and masks of copies.
 pub(crate) fn roots(kernel: &Kernel, copies: &[Op]) -> Vec<Value> {
     copies.iter().flat_map(|op| [Some(kernel.operand(*op, 0)), kernel.mask(*op)]).flatten().collect()
-}
-
-/// The decision of `schedule_loop`.
-struct ExpansionPlan {
-    slots: u32,
-    ahead: u32,
-    pending: u32,
 }
 
 /// Whether the slot that is filled in an iteration was still read in it, or by the dot in flight.
@@ -96,136 +98,150 @@ fn last_reader(kernel: &Kernel, body: Block) -> Option<Op> {
     ops.into_iter().rev().find(|op| rtc_ir::walk_op(kernel, *op).into_iter().any(reads))
 }
 
-fn expand(kernel: &mut Kernel, of: Op, plan: &ExpansionPlan) -> Result<(), PassError> {
-    let ExpansionPlan { slots, ahead, pending } = *plan;
-    let body = kernel.op(of).blocks[0];
-    let copies = copies(kernel, of);
-    let part = addresses(kernel, of, &roots(kernel, &copies));
-    let (Some(part), Some(step), Some(first)) = (part, small_step(kernel, of), kernel.first_op(body)) else {
-        return Err(PassError::Internal("a loop that cannot be expanded was chosen".into()));
-    };
-    let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
+/// A loop whose copies are issued ahead.
+struct CopyPipeline {
+    of: Op,
+    slots: u32,
+    ahead: u32,
+    /// Dots in flight when an iteration ends.
+    pending: u32,
+    /// The operations that compute the addresses of the copies.
+    part: Addresses,
+    copies: Vec<Op>,
+    /// Whether all copies are issued before the loop.
+    complete: bool,
+}
 
-    let accs = if pending > 0 { mma_in_flight(kernel, of) } else { None };
-    let trips = trip_count(kernel, of);
-    let rings = make_rings(kernel, of, &copies, slots)?;
-    let all: Vec<Op> = kernel.ops(body).collect();
-    copy_groups::remove(kernel, all.iter().copied());
-    for op in all {
-        if let OpKind::Barrier {} = kernel.kind(op) {
-            kernel.erase(op);
+impl CopyPipeline {
+    fn of(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pending: u32) -> Result<CopyPipeline, PassError> {
+        let copies = copies(kernel, of);
+        let part =
+            addresses(kernel, of, &roots(kernel, &copies)).ok_or_else(|| missing("addresses that are repeatable"))?;
+        let complete = trip_count(kernel, of).is_some_and(|trips| trips <= ahead.into());
+        Ok(CopyPipeline { of, slots, ahead, pending, part, copies, complete })
+    }
+
+    fn expand(self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let CopyPipeline { of, slots, ahead, pending, complete, .. } = self;
+        let body = kernel.op(of).blocks[0];
+        let acc = if pending > 0 { mma_in_flight(kernel, of) } else { None };
+        let rings = make_rings(kernel, of, &self.copies, slots)?;
+        let all: Vec<Op> = kernel.ops(body).collect();
+        copy_groups::remove(kernel, all.iter().copied());
+        for op in all {
+            if let OpKind::Barrier {} = kernel.kind(op) {
+                kernel.erase(op);
+            }
         }
-    }
-    let first = if kernel.op(first).parent.is_some() { first } else { kernel.first_op(body).unwrap_or(end) };
-
-    // Before the loop.
-    let early = Early { part, copies, rings };
-    let body_args = kernel.block(body).args.clone();
-    let mut carried: Vec<Value> = early.part.carried.iter().map(|index| kernel.variadic(of)[*index]).collect();
-    let mut groups: Vec<Value> = Vec::new();
-    let lower = view::ForRange::at(kernel, of).lower();
-    for iteration in 0..ahead {
-        let mut map = ValueMap::new();
-        let index = ahead_of(kernel, of, of, lower, i64::from(iteration) * step)?;
-        map.insert(body_args[0], index);
-        for (number, value) in early.part.carried.iter().zip(&carried) {
-            map.insert(body_args[number + 1], *value);
+        let first = kernel.first_op(body).ok_or_else(|| missing("a loop"))?;
+        let zero = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        let (slot, _) = kernel.carry(of, zero).ok_or_else(|| missing("a loop"))?;
+        kernel.name_value(slot, "slot");
+        let reuses = !complete && needs_second_barrier(slots, ahead, pending);
+        let last = if reuses { last_reader(kernel, body) } else { None };
+        // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
+        let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
+        let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
+        let carried = mma.map(|mma| kernel.operand(mma, 2));
+        if let Some(mma) = mma {
+            *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         }
-        let is_sure = trips.is_some_and(|trips| trips > iteration.into());
-        let runs = if is_sure { None } else { is_run(kernel, of, of, lower, i64::from(iteration) * step, true)? };
-        let slot = constant(kernel, of, iteration.into())?;
-        groups.push(early.copy(kernel, of, &mut map, runs, slot)?);
-        carried = early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect();
-    }
-
-    // Their loop-carried values.
-    let zero = constant(kernel, of, 0)?;
-    let start = constant(kernel, of, (ahead % slots).into())?;
-    let mut names: Vec<Option<String>> =
-        early.part.carried.iter().map(|number| kernel.value(body_args[number + 1]).name.clone()).collect();
-    names.extend([Some("read".to_owned()), Some("filled".to_owned())]);
-    names.extend(groups.iter().map(|_| Some("group".to_owned())));
-    let (mut new_args, mut results) = (Vec::new(), Vec::new());
-    for (value, name) in carried.iter().copied().chain([zero, start]).chain(groups).zip(names) {
-        let Some((within, after)) = kernel.carry(of, value) else { continue };
-        for target in [within, after] {
-            kernel.name_value(target, name.as_deref().unwrap_or("ahead"));
+        if let (true, Some(carried)) = (reuses, carried) {
+            Builder::before(kernel, at).await_dots(&[carried])?;
         }
-        new_args.push(within);
-        results.push(after);
-    }
-    let (state, [read, write, groups @ ..]) = new_args.split_at(carried.len()) else {
-        return Err(PassError::Internal("the slots of the ring are missing".into()));
-    };
+        if reuses {
+            Builder::before(kernel, at).barrier()?;
+        }
+        let (early, group) = self.fill_slots(kernel, at, &rings, slot)?;
+        if let Some(mma) = mma.filter(|_| !reuses) {
+            // The dot of the iteration before, where this one stays in flight.
+            let acc = if pending == 0 { kernel.result(mma, 0) } else { kernel.operand(mma, 2) };
+            let wait = Builder::before(kernel, at).await_dots(&[acc])?;
+            if pending == 0 {
+                kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+            }
+        }
+        let start = kernel.first_op(body).unwrap_or(first);
+        for (ring, buffer) in &rings {
+            let full = Builder::before(kernel, start).slot(*ring, slot)?;
+            let ready = Builder::before(kernel, start).await_copies(full, &[group])?;
+            copy_groups::read_after(kernel, *buffer, ready);
+        }
 
-    // In the loop.
-    let complete = trips.is_some_and(|trips| trips <= ahead.into());
-    let reuses = !complete && needs_second_barrier(slots, ahead, pending);
-    let last = if reuses { last_reader(kernel, body) } else { None };
-    for (ring, buffer) in &early.rings {
-        let slot = Builder::before(kernel, first).slot(*ring, *read)?;
-        let ready = Builder::before(kernel, first).await_copies(slot, &groups[..1])?;
-        copy_groups::read_after(kernel, *buffer, ready);
-    }
-    let mut map = ValueMap::new();
-    // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
-    let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
-    let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
-    if let (true, Some(mma)) = (reuses, mma) {
-        *kernel.kind_mut(mma) = OpKind::MmaAsync {};
-        let before = kernel.operand(mma, 2);
-        Builder::before(kernel, at).await_dots(&[before])?;
-    }
-    if reuses {
-        Builder::before(kernel, at).barrier()?;
-    }
-    let index = ahead_of(kernel, of, at, body_args[0], i64::from(ahead) * step)?;
-    map.insert(body_args[0], index);
-    for (number, value) in early.part.carried.iter().zip(state) {
-        map.insert(body_args[number + 1], *value);
-    }
-    let group = if complete {
-        // No iteration is left to copy for; the groups are counted as in other loops.
-        Builder::before(kernel, at).copy_group()?
-    } else {
-        let runs = is_run(kernel, of, at, body_args[0], i64::from(ahead) * step, false)?;
-        early.copy(kernel, at, &mut map, runs, *write)?
-    };
-    if let Some(mma) = mma.filter(|_| !reuses) {
-        *kernel.kind_mut(mma) = OpKind::MmaAsync {};
-        // The dot of the iteration before, where this one stays in flight.
-        let acc = if pending == 0 { kernel.result(mma, 0) } else { kernel.operand(mma, 2) };
-        let wait = Builder::before(kernel, at).await_dots(&[acc])?;
-        if pending == 0 {
+        let advance = advance(kernel, body, slot, slots)?;
+        let order = self.order(kernel, &early, &advance);
+        let staged = StagedLoop::new(kernel, of, order, Ends::Masked).ok_or_else(|| missing("a loop"))?;
+        let expanded = expand(kernel, staged)?;
+        let groups = expanded.in_flight(group);
+        let mut after = Builder::after(kernel, expanded.of);
+        let acc = acc.map(|(_, number)| expanded.results[number]);
+        let wait = acc.map(|acc| Ok::<_, PassError>((acc, after.await_dots(&[acc])?))).transpose()?;
+        after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
+        if let Some((acc, wait)) = wait {
             kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
         }
+        Ok(())
     }
-    let mut next: Vec<Value> = if complete {
-        state.to_vec()
-    } else {
-        early.part.carried.iter().map(|number| moved(&map, kernel.variadic(end)[*number])).collect()
+
+    /// Puts copies into slots of the rings before `at`; gives their operations, and the token of their group.
+    fn fill_slots(
+        &self,
+        kernel: &mut Kernel,
+        at: Op,
+        rings: &[(Value, Value)],
+        slot: Value,
+    ) -> Result<(HashSet<Op>, Value), PassError> {
+        let mut early = HashSet::new();
+        for copy in &self.copies {
+            let buffer = kernel.operand(*copy, 1);
+            let ring = rings.iter().find(|(_, single)| *single == buffer).ok_or_else(|| missing("a ring"))?;
+            let (kind, pointer, mask) = (kernel.kind(*copy).clone(), kernel.operand(*copy, 0), kernel.mask(*copy));
+            let loc = kernel.op(*copy).loc;
+            let into = Builder::before(kernel, at).slot(ring.0, slot)?;
+            early.extend(kernel.def_op(into));
+            let mut builder = Builder::before(kernel, at);
+            builder.set_loc(loc);
+            early.insert(builder.build(kind, &[pointer, into], &[mask], &[], &[], &[])?);
+        }
+        let group = Builder::before(kernel, at).copy_group()?;
+        kernel.name_value(group, "group");
+        early.extend(kernel.def_op(group));
+        Ok((early, group))
+    }
+
+    /// The order of the steady state: copies have stage 0, addresses and numbers of slots are computed for the copies and for
+    /// the rest.
+    fn order(&self, kernel: &Kernel, early: &HashSet<Op>, advance: &[Op]) -> Vec<(Op, u32)> {
+        let body = kernel.op(self.of).blocks[0];
+        let end = kernel.terminator(body);
+        let mut order = Vec::new();
+        let mut addresses = self.part.ops.iter().map(|op| (*op, 0));
+        for op in kernel.ops(body).filter(|op| Some(*op) != end && !self.copies.contains(op)) {
+            if early.contains(&op) {
+                order.extend(addresses.by_ref());
+                order.push((op, 0));
+            } else {
+                order.push((op, self.ahead));
+            }
+        }
+        order.extend(advance.iter().map(|op| (*op, 0)));
+        order
+    }
+}
+
+/// Computes the number of the next slot at the end of a loop's body, for its last loop-carried value; gives the operations.
+fn advance(kernel: &mut Kernel, body: Block, slot: Value, slots: u32) -> Result<Vec<Op>, PassError> {
+    let number = |builder: &mut Builder<'_>, value: u32| {
+        builder.constant_of(Literal::Int(value.into()), Type::Scalar(Elem::I32))
     };
-    next.push(next_slot(kernel, end, *read, slots)?);
-    next.push(next_slot(kernel, end, *write, slots)?);
-    next.extend(groups[1..].iter().copied().chain([group]));
-    let handed = kernel.op(end).operands.len() - next.len();
-    for (index, value) in next.into_iter().enumerate() {
-        kernel.set_operand(end, handed + index, value);
-    }
-    for op in early.copies {
-        kernel.erase(op);
-    }
-    let groups = results.split_off(results.len() - groups.len());
-    let mut after = Builder::after(kernel, of);
-    let wait = match accs {
-        Some((_, acc)) => Some((acc, after.await_dots(&[acc])?)),
-        None => None,
-    };
-    after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
-    if let Some((acc, wait)) = wait {
-        kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
-    }
-    Ok(())
+    let end = kernel.terminator(body).ok_or_else(|| missing("an end"))?;
+    let mut builder = Builder::before(kernel, end);
+    let (zero, one, last) = (number(&mut builder, 0)?, number(&mut builder, 1)?, number(&mut builder, slots - 1)?);
+    let next = builder.addi(slot, one)?;
+    let is_last = builder.cmpi(slot, last, Predicate::Eq)?;
+    let next_slot = builder.select(is_last, zero, next)?;
+    kernel.set_operand(end, kernel.op(end).operands.len() - 1, next_slot);
+    Ok([zero, one, last, next, is_last, next_slot].into_iter().filter_map(|value| kernel.def_op(value)).collect())
 }
 
 /// The first dot of a loop's body, if it can be waited for later than it is begun.
@@ -235,8 +251,9 @@ fn first_dot(kernel: &Kernel, body: Block) -> Option<Op> {
 }
 
 /// The one dot of a loop, if nothing in the loop uses its accumulators but the dot itself in the next iteration and its
-/// operands outlast the iteration, so none is in registers; and what the loop gives for the accumulators.
-pub(crate) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
+/// operands outlast the iteration, so none is in registers; and the number of the result of the loop that
+/// its accumulators are.
+pub(crate) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, usize)> {
     let body = kernel.op(of).blocks[0];
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
     let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_dot).collect();
@@ -257,110 +274,7 @@ pub(crate) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, Value)> {
         .into_iter()
         .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
     let in_memory = kernel.value_type(kernel.operand(mma, 0)).shape().is_none();
-    (carried && alone && once && in_memory && !is_stored && !calls).then(|| (mma, kernel.result(of, number)))
-}
-
-/// The operations executed ahead of time.
-struct Early {
-    part: Addresses,
-    copies: Vec<Op>,
-    /// Each ring, and the single buffer that it replaces.
-    rings: Vec<(Value, Value)>,
-}
-
-impl Early {
-    /// The copies of one iteration; nothing is read unless it `runs`. Gives the token of their group.
-    fn copy(
-        &self,
-        kernel: &mut Kernel,
-        before: Op,
-        map: &mut ValueMap,
-        runs: Option<Value>,
-        slot: Value,
-    ) -> Result<Value, PassError> {
-        repeat(kernel, before, &self.part, map, runs)?;
-        for op in &self.copies {
-            let OpKind::CopyAsync { vector } = *kernel.kind(*op) else { continue };
-            let buffer = kernel.operand(*op, 1);
-            let Some((ring, _)) = self.rings.iter().find(|(_, single)| *single == buffer) else { continue };
-            let pointer = moved(map, kernel.operand(*op, 0));
-            let mut mask = kernel.mask(*op).map(|mask| moved(map, mask));
-            let into = Builder::before(kernel, before).slot(*ring, slot)?;
-            if let Some(runs) = runs {
-                mask = Some(mask_of(kernel, before, pointer, mask, runs)?);
-            }
-            let loc = kernel.op(*op).loc;
-            let mut builder = Builder::before(kernel, before);
-            builder.set_loc(loc);
-            let kind = OpKind::CopyAsync { vector };
-            builder.build(kind, &[pointer, into], &[mask], &[], &[], &[])?;
-        }
-        Ok(Builder::before(kernel, before).copy_group()?)
-    }
-}
-
-/// Inserts the address computation of an iteration. Loads are executed, and divisors unchanged, only if the iteration
-/// `runs`: a division by zero is undefined even if the quotient is unused.
-pub(crate) fn repeat(
-    kernel: &mut Kernel,
-    before: Op,
-    part: &Addresses,
-    map: &mut ValueMap,
-    runs: Option<Value>,
-) -> Result<(), PassError> {
-    for op in &part.ops {
-        let mut operands: Vec<Value> = kernel.op(*op).operands.iter().map(|v| moved(map, *v)).collect();
-        if let (true, Some(runs)) = (may_divide_by_zero(kernel, *op), runs) {
-            let ty = kernel.value_type(operands[1]);
-            let mut builder = Builder::before(kernel, before);
-            let one = builder.constant_of(Literal::Int(1), ty)?;
-            let runs = if ty.shape().is_some() { builder.splat_to(runs, ty.with_elem(Elem::I1))? } else { runs };
-            operands[1] = builder.select(runs, operands[1], one)?;
-        }
-        let results = kernel.op(*op).results.clone();
-        let types: Vec<Type> = results.iter().map(|value| kernel.value_type(*value)).collect();
-        let copy = kernel.clone_op(*op, &operands, &types);
-        kernel.insert_op(copy, Position::Before(before));
-        if let (OpKind::Load { .. }, Some(runs)) = (kernel.kind(copy), runs) {
-            let mask = mask_of(kernel, copy, kernel.operand(copy, 0), kernel.mask(copy), runs)?;
-            kernel.set_optional(copy, 0, mask);
-        }
-        for (index, result) in results.iter().enumerate() {
-            let made = kernel.result(copy, index);
-            if let Some(name) = kernel.value(*result).name.clone() {
-                kernel.name_value(made, &name);
-            }
-            map.insert(*result, made);
-        }
-    }
-    Ok(())
-}
-
-fn may_divide_by_zero(kernel: &Kernel, op: Op) -> bool {
-    let divides = matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
-    divides && constant_bits(kernel, kernel.operand(op, 1)).is_none_or(|bits| bits == 0)
-}
-
-/// The value in a clone.
-pub(crate) fn moved(map: &ValueMap, value: Value) -> Value {
-    map.get(&value).copied().unwrap_or(value)
-}
-
-/// `mask` of an access through `pointer` where it `runs`, else false.
-fn mask_of(
-    kernel: &mut Kernel,
-    before: Op,
-    pointer: Value,
-    mask: Option<Value>,
-    runs: Value,
-) -> Result<Value, PassError> {
-    let ty = kernel.value_type(pointer).with_elem(Elem::I1);
-    let mut builder = Builder::before(kernel, before);
-    let everywhere = if ty.shape().is_some() { builder.splat_to(runs, ty)? } else { runs };
-    Ok(match mask {
-        Some(mask) => builder.andi(mask, everywhere)?,
-        None => everywhere,
-    })
+    (carried && alone && once && in_memory && !is_stored && !calls).then_some((mma, number))
 }
 
 /// Rings in place of the buffers that the copies fill.
@@ -380,56 +294,4 @@ fn make_rings(kernel: &mut Kernel, of: Op, copies: &[Op], slots: u32) -> Result<
         rings.push((ring, single));
     }
     Ok(rings)
-}
-
-fn constant(kernel: &mut Kernel, before: Op, value: i64) -> Result<Value, PassError> {
-    Ok(Builder::before(kernel, before).constant_of(Literal::Int(value), Type::Scalar(Elem::I32))?)
-}
-
-/// `index` and so much more.
-pub(crate) fn ahead_of(kernel: &mut Kernel, of: Op, before: Op, index: Value, more: i64) -> Result<Value, PassError> {
-    if more == 0 {
-        return Ok(index);
-    }
-    let ty = kernel.value_type(view::ForRange::at(kernel, of).step());
-    let more = Builder::before(kernel, of).constant_of(Literal::Int(more), ty)?;
-    Ok(Builder::before(kernel, before).addi(index, more)?)
-}
-
-/// Whether the loop has an iteration `more` beyond `index`; `None` if it is sure to. The accumulator itself might overflow. Before the
-/// loop `index` need not be one that it runs for.
-pub(crate) fn is_run(
-    kernel: &mut Kernel,
-    of: Op,
-    before: Op,
-    index: Value,
-    more: i64,
-    outside: bool,
-) -> Result<Option<Value>, PassError> {
-    let upper = view::ForRange::at(kernel, of).upper();
-    let OpKind::ForRange { unsigned, .. } = *kernel.kind(of) else { return Ok(None) };
-    let less = if unsigned { Predicate::Ult } else { Predicate::Lt };
-    let ty = kernel.value_type(index);
-    let more = (more > 0).then(|| Builder::before(kernel, of).constant_of(Literal::Int(more), ty)).transpose()?;
-    let mut builder = Builder::before(kernel, before);
-    let begins = if outside { Some(builder.cmpi(index, upper, less)?) } else { None };
-    let Some(more) = more else { return Ok(begins) };
-    let left = builder.subi(upper, index)?;
-    let goes_on = builder.cmpi(left, more, Predicate::Ugt)?;
-    Ok(Some(match begins {
-        Some(begins) => builder.andi(begins, goes_on)?,
-        None => goes_on,
-    }))
-}
-
-/// The slot after `slot` in a ring.
-fn next_slot(kernel: &mut Kernel, before: Op, slot: Value, slots: u32) -> Result<Value, PassError> {
-    let mut builder = Builder::before(kernel, before);
-    let number =
-        |builder: &mut Builder<'_>, value: i64| builder.constant_of(Literal::Int(value), Type::Scalar(Elem::I32));
-    let (zero, one, last) =
-        (number(&mut builder, 0)?, number(&mut builder, 1)?, number(&mut builder, i64::from(slots) - 1)?);
-    let next = builder.addi(slot, one)?;
-    let is_last = builder.cmpi(slot, last, Predicate::Eq)?;
-    Ok(builder.select(is_last, zero, next)?)
 }

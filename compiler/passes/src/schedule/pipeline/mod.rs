@@ -2,6 +2,7 @@
 
 pub(crate) mod copy_groups;
 pub mod expand_loop;
+pub(crate) mod expander;
 pub(crate) mod prefetch;
 pub(crate) mod register_prefetch;
 pub mod schedule_loop;

@@ -11,6 +11,12 @@ pub(super) fn iterations(number: u32) -> String {
     format!("{number} iteration{}", if number == 1 { "" } else { "s" })
 }
 
+/// `2 slots of 8192 bytes`.
+fn slots_of(slots: impl Into<u64>, bytes: u64) -> String {
+    let slots = slots.into();
+    format!("{slots} slot{} of {bytes} bytes", if slots == 1 { "" } else { "s" })
+}
+
 /// The prefetch distance of the copies of a loop, and the shared memory that it takes.
 pub(super) fn copies_ahead(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pending: u32) -> String {
     let bytes = ring_bytes(kernel, of) / u64::from(slots);
@@ -27,7 +33,7 @@ pub(super) fn copies_ahead(kernel: &Kernel, of: Op, slots: u32, ahead: u32, pend
         true => "; a second barrier per iteration saves a slot",
         false => "",
     };
-    format!("{begin}, {slots} slots of {bytes} bytes{in_flight}{barrier}")
+    format!("{begin}, {}{in_flight}{barrier}", slots_of(slots, bytes))
 }
 
 /// `a, b and c`.
@@ -153,7 +159,8 @@ pub(super) fn division(kernel: &Kernel) -> String {
     };
     format!(
         "the warps are specialized: {producer} producer warp with {few} registers per thread, {consumer} consumer warps with \
-         {many}; {slots} slots of {bytes} bytes, {}{overlap}",
+         {many}; {}, {}{overlap}",
+        slots_of(slots, bytes),
         persistent::described(blocks)
     )
 }
