@@ -108,6 +108,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/backend/cuda/scratch.rs",
     "runtime/src/backend/cuda/stream.rs",
     "runtime/src/backend/cuda/tensor_map.rs",
+    "runtime/src/nvtx.rs",
     // Memory whose safety the caller guarantees: without a buffer, or shared with another owner.
     "runtime/src/address.rs",
     "runtime/src/foreign.rs",
@@ -145,6 +146,7 @@ const UNSAFE: &[&str] = &[
     "runtime/tests/faults.rs",
     "runtime/tests/graphs.rs",
     "runtime/tests/jit.rs",
+    "runtime/tests/nvtx.rs",
     "runtime/tests/persistent.rs",
     "runtime/tests/safety.rs",
     "runtime/tests/scratch.rs",

@@ -50,15 +50,16 @@ pub fn tile_fingerprint(sources: &SourceMap, options: &LaunchOptions, arch: &str
     bytes.options(options);
     bytes.list(sources.files(), |bytes, (_, file)| {
         bytes.text(&file.text);
-        bytes.text(if tells_name(&file.name, &file.text) { &file.name } else { "" });
+        bytes.text(if options.debug_info || tells_name(&file.name, &file.text) { &file.name } else { "" });
     });
     bytes.finish()
 }
 
 /// Whether the names of files may occur in a result elsewhere than in `.file` lines, such as in messages of
-/// `device_assert`, or in such lines in a form that cannot be found again.
+/// `device_assert` and in debug sections, or in such lines in a form that cannot be found again.
 pub fn names_matter(program: &Program, specialization: &Specialization) -> bool {
-    specialization.options.debug || program.sources().files().any(|(_, file)| tells_name(&file.name, &file.text))
+    let options = &specialization.options;
+    options.debug || options.debug_info || program.sources().files().any(|(_, file)| tells_name(&file.name, &file.text))
 }
 
 fn tells_name(name: &str, text: &str) -> bool {
@@ -234,6 +235,7 @@ impl Canonical {
             overlap_launches,
             debug,
             sanitize_overflow,
+            debug_info,
             enable_reflect_ftz,
             default_dot_input_precision,
             allowed_dot_input_precisions,
@@ -254,6 +256,7 @@ impl Canonical {
             overlap_launches,
             debug,
             sanitize_overflow,
+            debug_info,
             enable_reflect_ftz,
             warp_specialize,
         ];

@@ -18,6 +18,7 @@ mod fingerprint;
 mod fix;
 mod memory;
 mod packed;
+mod spans;
 mod stage;
 mod stages;
 mod tile_ir;

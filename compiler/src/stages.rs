@@ -8,7 +8,7 @@
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
 use crate::fingerprint::hash_of;
-use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, Stage, artifact, memory};
+use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, Stage, artifact, memory, spans};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
 use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
@@ -116,6 +116,7 @@ pub fn compile(
     source_hash: String,
     observer: &mut dyn Observer,
 ) -> Result<Compiled, Failure> {
+    let _span = spans::compile(&specialization.kernel, arch);
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, mut warnings) = analyse_kernel(program, specialization, target, external, observer)?;
@@ -126,6 +127,7 @@ pub fn compile(
         mlir: observer.wants(Stage::Mlir),
         llvm_dialect: observer.wants(Stage::LlvmDialect),
         llvm: observer.wants(Stage::Llvm),
+        debug_info: specialization.options.debug_info,
         library: library(program, specialization),
         max_operations: Some(max_operations(max_instructions)),
     };
@@ -201,7 +203,6 @@ pub fn emit(
     let target = target(arch)?;
     let external = program.libdevice().is_some();
     let (mut kernel, _) = analyse_kernel(program, specialization, target, external, observer)?;
-    let max_instructions = specialization.options.max_instructions;
     let until = match stage {
         Stage::Ast | Stage::Tile => return Ok(rtc_ir::text::print(&kernel)),
         Stage::Accesses => return accesses(&kernel, target),
@@ -219,7 +220,7 @@ pub fn emit(
         return Ok(rtc_ir::text::print(&kernel));
     }
     let options =
-        CodegenOptions { library: library(program, specialization), ..codegen_options(stage, max_instructions) };
+        CodegenOptions { library: library(program, specialization), ..codegen_options(stage, &specialization.options) };
     Ok(text_of(codegen(&kernel, program.sources(), target, options, observer)?))
 }
 
@@ -231,13 +232,14 @@ pub(crate) fn accesses(kernel: &Kernel, target: &'static Target) -> Result<Strin
 }
 
 /// The part to keep for the text of a stage.
-pub(crate) fn codegen_options(stage: Stage, max_instructions: u64) -> CodegenOptions {
+pub(crate) fn codegen_options(stage: Stage, options: &LaunchOptions) -> CodegenOptions {
     CodegenOptions {
         mlir: stage == Stage::Mlir,
         llvm_dialect: stage == Stage::LlvmDialect,
         llvm: stage == Stage::Llvm,
+        debug_info: options.debug_info,
         library: None,
-        max_operations: Some(max_operations(max_instructions)),
+        max_operations: Some(max_operations(options.max_instructions)),
     }
 }
 
@@ -293,6 +295,7 @@ pub(crate) fn run_watched(
     watch: PassObserver<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
     observer.enter("passes");
+    let _span = spans::stage("passes");
     // Programs that wait for each other must all run at once.
     let together = !options.warp_specialize || options.launch_cooperative_grid;
     let structure = if together { options.structure.without_warp_specialization() } else { options.structure };
@@ -378,7 +381,9 @@ fn run_all(
             reductions = Reductions::of(kernel, cx);
         }
         watch(pass.name, kernel, cx);
+        let span = spans::pass(pass.name);
         (pass.run)(kernel, cx).map_err(|error| pass_failure(pass.name, kernel, error))?;
+        drop(span);
         kernel.phase = pass.leaves;
         let options = PrintOptions { locs: observer.wants_locations() };
         observer.after_pass(pass.name, &|| rtc_ir::text::print_with(kernel, options));
@@ -442,6 +447,7 @@ pub(crate) fn analyse_kernel(
     observer: &mut dyn Observer,
 ) -> Result<(Kernel, Vec<Diagnostic>), Failure> {
     observer.enter("sema");
+    let _span = spans::stage("sema");
     let threads = u64::from(specialization.options.num_warps) * 32;
     if threads > u64::from(MAX_THREADS) {
         let warps = specialization.options.num_warps;
@@ -483,6 +489,7 @@ pub(crate) fn codegen(
 ) -> Result<Output, Failure> {
     let kernel = verified(kernel, "the last pass")?;
     observer.enter("codegen");
+    let _span = spans::stage("codegen");
     rtc_codegen::compile(kernel, sources, target, options).map_err(|error| match error {
         CodegenError::Unsupported { span: Some(span), .. } => {
             Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])

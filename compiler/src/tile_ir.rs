@@ -16,7 +16,7 @@
 
 use crate::Stage;
 use crate::stages::{self, Observer};
-use crate::{Analysed, Artifact, COMPILER_VERSION, Compiled, Failure, fingerprint, memory};
+use crate::{Analysed, Artifact, COMPILER_VERSION, Compiled, Failure, fingerprint, memory, spans};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{Metadata, Target};
 use rtc_codegen::CodegenOptions;
@@ -74,12 +74,14 @@ impl TileKernel {
         arch: &str,
         observer: &mut dyn Observer,
     ) -> Result<Compiled, Failure> {
+        let _span = spans::compile(&self.kernel.name, arch);
         let target = stages::target(arch)?;
         let touched = memory::touched(&self.kernel, target);
         let mut kernel = self.kernel.clone();
         let warnings = stages::run_pipeline(&mut kernel, target, options, Phase::Scheduled, observer)?;
         let codegen = CodegenOptions {
             max_operations: Some(stages::max_operations(options.max_instructions)),
+            debug_info: options.debug_info,
             ..Default::default()
         };
         let output = stages::codegen(&kernel, &self.sources, target, codegen, observer)?;
@@ -138,7 +140,7 @@ impl TileKernel {
         if stage <= Stage::Scheduled {
             return Ok(rtc_ir::text::print(&kernel));
         }
-        let codegen = stages::codegen_options(stage, options.max_instructions);
+        let codegen = stages::codegen_options(stage, options);
         Ok(stages::text_of(stages::codegen(&kernel, &self.sources, target, codegen, observer)?))
     }
 

@@ -379,6 +379,9 @@ impl Loaded {
             places.for_each(|(place, writes)| recording.add(&place, writes));
             recording.keep(self.code.clone());
         });
+        let _span = crate::spans::launch(&self.metadata, blocks);
+        #[cfg(feature = "nvtx")]
+        let _range = crate::nvtx::range(&self.metadata.symbol);
         let launch = Launch {
             metadata: &self.metadata,
             grid: blocks,

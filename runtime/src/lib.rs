@@ -5,7 +5,9 @@
 //! compiled here.
 //!
 //! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
-//! needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have. A program that ships for GPUs
+//! needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have; `nvtx` shows launches by name
+//! in NVIDIA's profilers. Compilations, the cache, tuning and launches are spans of the crate `tracing`, with the targets
+//! `rtc::compile`, `rtc::cache`, `rtc::tune` and `rtc::launch`. A program that ships for GPUs
 //! alone takes `default-features = false, features = ["cuda"]` and carries no emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
 //!
 //! ```
@@ -21,7 +23,7 @@
 //!
 //! Invariants: `unsafe` is confined to the driver (`backend/cuda/`), to memory of other libraries (`interop.rs`, `dlpack.rs`,
 //! `foreign.rs`) or without a buffer (`address.rs`, `jit/prepared.rs`), and to code and launches that a caller guarantees (`kernel.rs`, `kernel/`,
-//! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`); a launch is checked against the
+//! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`), and to NVTX (`nvtx.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
 #![warn(clippy::missing_errors_doc)]
 
@@ -57,7 +59,10 @@ mod interrupt;
 #[cfg(feature = "jit")]
 pub mod jit;
 mod kernel;
+mod line_info;
 mod module;
+#[cfg(feature = "nvtx")]
+mod nvtx;
 mod pinned;
 mod place;
 mod pointer;
@@ -67,6 +72,7 @@ mod recording;
 mod replica;
 mod slice;
 mod snapshot;
+mod spans;
 mod stream;
 mod stream_alloc;
 mod tensor_map;
@@ -94,6 +100,7 @@ pub use include::Variant;
 #[cfg(feature = "emulator")]
 pub use interrupt::Interrupt;
 pub use kernel::{Configuration, DynArgs, Kernel};
+pub use line_info::set_line_info;
 pub use module::Module;
 pub use pinned::PinnedBuffer;
 pub use pointer::Pointer;

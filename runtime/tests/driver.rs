@@ -77,6 +77,11 @@ fn the_process_of_a_case() {
         "open" => Device::cuda(0).map(|_| ()),
         "allocate" => Device::cuda(0).unwrap().alloc::<f32>(1 << 20).map(|_| ()),
         "load" => load(&Device::cuda(0).unwrap(), PTX, METADATA).map(|_| ()),
+        "line info" => {
+            rtc_runtime::set_line_info(true);
+            let debugged = format!("{PTX}\n\t.section\t.debug_info\n\t{{\n.b8 0\n\t}}\n");
+            load(&Device::cuda(0).unwrap(), &debugged, METADATA).map(|_| ())
+        }
         "lost" => lost(),
         "illegal" => illegal(),
         "scratch" => scratch(),
@@ -401,4 +406,21 @@ fn properties_of_a_gpu() {
     4096 of 1048576 bytes, ab
     driver: 0 launches, 0 allocations on streams of which 0 are left, 0 maps
     ");
+}
+
+#[test]
+fn lines_of_the_source_are_kept_where_they_are_asked_for() {
+    let options = |case: &str, wanted: Option<&str>| {
+        let mut process = process(case);
+        let folder = stub();
+        process.env("LD_LIBRARY_PATH", folder.path()).env("RTC_STUB", "options").env_remove("RTC_LINE_INFO");
+        wanted.map(|value| process.env("RTC_LINE_INFO", value));
+        let said = lines(&mut process);
+        said.lines().filter(|line| line.starts_with("option")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(options("load", None), "");
+    assert_eq!(options("load", Some("0")), "");
+    assert_eq!(options("load", Some("1")), "option 13 is 1, option 11 is 0");
+    // By the call, and debug sections are kept, too.
+    assert_eq!(options("line info", Some("0")), "option 13 is 1, option 11 is 1");
 }

@@ -166,6 +166,8 @@ pub struct LaunchOptions {
     pub debug: bool,
     /// With `debug`: check integer arithmetic for overflow.
     pub sanitize_overflow: bool,
+    /// Debuggers are given the variables of the kernel. NVIDIA's assembler does not optimize such code.
+    pub debug_info: bool,
     /// Library functions flush denormals.
     pub enable_reflect_ftz: bool,
     /// Input precision of a `dot` that names none.
@@ -207,6 +209,7 @@ impl Default for LaunchOptions {
             overlap_launches: true,
             debug: false,
             sanitize_overflow: true,
+            debug_info: false,
             enable_reflect_ftz: true,
             default_dot_input_precision: "tf32".into(),
             allowed_dot_input_precisions: ["tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"].map(String::from).into(),

@@ -27,6 +27,8 @@ pub struct CodegenOptions {
     pub llvm: bool,
     /// The library that `extern_call` takes its functions from.
     pub library: Option<Library>,
+    /// Whether debuggers are given the variables of the kernel, in debug sections of the PTX.
+    pub debug_info: bool,
     /// The most operations of a thread before they are optimized; a kernel with more is refused. `None`: any number.
     pub max_operations: Option<usize>,
 }
@@ -71,7 +73,14 @@ pub fn compile(
 /// Tile IR to PTX, by MLIR and LLVM.
 fn generate(kernel: &Kernel, sources: &SourceMap, target: &'static Target, options: CodegenOptions) -> Result<Output> {
     let cx = MlirContext::new();
-    let mut module = lower::module(cx.get(), kernel, sources, target, options.max_operations.unwrap_or(usize::MAX))?;
+    let mut module = lower::module(
+        cx.get(),
+        kernel,
+        sources,
+        target,
+        options.max_operations.unwrap_or(usize::MAX),
+        options.debug_info,
+    )?;
     if !module.as_operation().verify() {
         return Err(CodegenError::Mlir { stage: "verification", diagnostics: cx.take_diagnostics() });
     }

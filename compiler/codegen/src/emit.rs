@@ -399,6 +399,28 @@ impl<'c> Emitter<'c> {
         self.operation(name, operands, &[], attributes);
     }
 
+    /// Says that a variable of the source has the values `registers`: its only one, or elements of `piece` bits from number
+    /// `first` on.
+    pub fn debug_values(
+        &self,
+        variable: Attribute<'c>,
+        location: Location<'c>,
+        piece: Option<u32>,
+        first: usize,
+        registers: &[Value<'c>],
+    ) {
+        let before = self.location.replace(location);
+        for (index, register) in registers.iter().enumerate() {
+            let part = piece.map_or(String::new(), |bits| {
+                format!("[DW_OP_LLVM_fragment({}, {bits})]", (first + index) * bits as usize)
+            });
+            let expression = parsed(self.context, &format!("#llvm.di_expression<{part}>"));
+            let attributes = [("varInfo", variable), ("locationExpr", expression)];
+            self.effect("llvm.intr.dbg.value", &[*register], &attributes);
+        }
+        self.location.set(before);
+    }
+
     /// An attribute by its MLIR text, parsed once.
     pub fn attribute(&self, text: &'static str) -> Attribute<'c> {
         *self.attributes.borrow_mut().entry(text).or_insert_with(|| parsed(self.context, text))

@@ -107,8 +107,9 @@ pub(crate) fn module<'c>(
     sources: &SourceMap,
     target: &'static Target,
     max_operations: usize,
+    debug_info: bool,
 ) -> Result<Module<'c>> {
-    let lines = Lines::new(context, kernel, sources);
+    let lines = Lines::new(context, kernel, sources, debug_info);
     let module = Module::new(lines.function());
     if kernel.shared_bytes > 0 {
         emit::dynamic_shared_memory(context, &module, SHARED_SYMBOL, SHARED_ALIGN);
@@ -265,6 +266,10 @@ impl<'a, 'c> Lowering<'a, 'c> {
     fn set(&self, value: rtc_ir::Value, registers: Vec<Value<'c>>) {
         let mut values = self.values.borrow_mut();
         let before = values.remove(&value).filter(|_| self.piece.borrow().is_some());
+        if let Some(variable) = self.lines.variable(value) {
+            let first = before.as_ref().map_or(0, |before| before.len());
+            self.e.debug_values(variable.attribute, variable.location, variable.piece, first, &registers);
+        }
         let all = before.map(|before| [&*before, &registers].concat()).unwrap_or(registers);
         values.insert(value, all.into());
     }

@@ -145,6 +145,7 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
         "overlap_launches" => options.overlap_launches = field.boolean()?,
         "debug" => options.debug = field.boolean()?,
         "sanitize_overflow" => options.sanitize_overflow = field.boolean()?,
+        "debug_info" => options.debug_info = field.boolean()?,
         "enable_reflect_ftz" => options.enable_reflect_ftz = field.boolean()?,
         "default_dot_input_precision" => {
             let precision = field.string()?;
@@ -198,6 +199,7 @@ pub const OPTION_NAMES: &[&str] = &[
     "overlap_launches",
     "debug",
     "sanitize_overflow",
+    "debug_info",
     "enable_reflect_ftz",
     "default_dot_input_precision",
     "allowed_dot_input_precisions",

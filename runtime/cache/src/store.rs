@@ -25,6 +25,9 @@ pub struct Cache {
     remote: Option<Arc<Remote>>,
 }
 
+/// The target of the spans of this crate.
+const TARGET: &str = "rtc::cache";
+
 /// The result of [`Cache::get_or_make`].
 /// ```
 /// # let directory = tempfile::tempdir()?;
@@ -95,6 +98,15 @@ impl Cache {
     /// A damaged file is removed and returns [`Error::Corrupt`]. An entry that is not on disk is looked up in the store
     /// that machines share, if there is one, and then written to disk.
     pub fn get(&self, kind: &str, key: &Key) -> Result<Option<Vec<u8>>> {
+        let span = tracing::debug_span!(target: TARGET, "get", kind, %key, found = tracing::field::Empty).entered();
+        let got = self.get_checked(kind, key);
+        if let Ok(content) = &got {
+            span.record("found", content.is_some());
+        }
+        got
+    }
+
+    fn get_checked(&self, kind: &str, key: &Key) -> Result<Option<Vec<u8>>> {
         check_kind(kind)?;
         let path = self.path(kind, key);
         let Some((mut bytes, file)) = self.read(&path)? else { return self.fetch(kind, key, &path) };
@@ -133,6 +145,7 @@ impl Cache {
     /// Writes an entry, in the place of one of this key that may be there, to disk and to the shared store. If the cache on
     /// disk gets larger than its limit, those entries go that were not used for the longest time.
     pub fn put(&self, kind: &str, key: &Key, content: &[u8]) -> Result<()> {
+        let _span = tracing::debug_span!(target: TARGET, "put", kind, %key, bytes = content.len()).entered();
         check_kind(kind)?;
         let bytes = (entry::HEADER + content.len()) as u64;
         if bytes > self.limit {

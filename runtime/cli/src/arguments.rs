@@ -1,5 +1,8 @@
 //! The arguments of the commands, and the help that explains them.
 
+use crate::completions::{CompletionsArguments, ManArguments};
+use crate::debug_arguments::DebugArguments;
+use crate::devices::DevicesArguments;
 use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::mcp::McpArguments;
@@ -22,7 +25,7 @@ use std::path::PathBuf;
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
-    /// How errors are written to stderr, and the results of `run` and `doctor` to standard output
+    /// How errors are written to stderr, and results to standard output, as with `--json` of a command
     #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Human)]
     pub(crate) message_format: MessageFormat,
     /// Whether errors are colored.
@@ -92,8 +95,14 @@ pub(crate) enum Command {
     Explore(Box<ExploreArguments>),
     /// Check this machine's driver, GPUs, assembler, cache and Python, with a remedy for each problem
     Doctor(DoctorArguments),
+    /// List the devices that kernels can run on: the GPUs with their memory and capability, and the emulator
+    Devices(DevicesArguments),
     /// Serve tools for agents that write kernels: the Model Context Protocol on standard input and output
     Mcp(McpArguments),
+    /// Print the completions of a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page of a command, or write those of all
+    Man(ManArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
     Embed,
@@ -150,6 +159,8 @@ pub(crate) struct KernelArguments {
     /// Directory to look for imported files in, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) debug: DebugArguments,
     #[command(flatten)]
     pub(crate) levels: LevelArguments,
 }
@@ -275,6 +286,9 @@ pub(crate) struct RunArguments {
     /// that of $RTC_STEPS, else 1000000000]
     #[arg(long, value_name = "N", requires = "sanitize")]
     pub(crate) instructions: Option<u64>,
+    /// Print the results as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
     #[arg(long)]
     pub(crate) counters: bool,
@@ -302,6 +316,8 @@ pub(crate) struct RunArguments {
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) debug: DebugArguments,
+    #[command(flatten)]
     pub(crate) levels: LevelArguments,
 }
 
@@ -312,6 +328,9 @@ pub(crate) struct RunArguments {
     and `rtc run` use it, unless --no-cache is given, and with -v they say what they found."
 )]
 pub(crate) struct CacheArguments {
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: CacheCommand,
 }
@@ -337,6 +356,9 @@ pub(crate) struct LspArguments {
 pub(crate) struct ExplainArguments {
     /// A code, as in `error[shape-mismatch]`, or a name, as in `tl.load`
     pub(crate) name: Option<String>,
+    /// Print one JSON object: `codes`, or `name` and `text`
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The cache of compiled kernels: `rtc cache`, and what `rtc build` and `rtc run` have of it.
 
-use crate::arguments::CacheCommand;
+use crate::arguments::{CacheArguments, CacheCommand};
 use crate::output::outln;
 use crate::problem::Problem;
 use crate::report::Reporter;
@@ -9,6 +9,7 @@ use rtc_compiler::{Compiled, Failure, LaunchOptions, Observer, Program, Speciali
 use rtc_runtime::internal;
 use rtc_runtime::jit::{self, Cached};
 use rtc_source::Code;
+use serde_json::{Value, json};
 use std::time::SystemTime;
 
 /// The compilation cache, or the reason why there is none.
@@ -99,14 +100,23 @@ fn tell(cache: &Cache, kernel: &str, cached: &Cached, reporter: &Reporter) {
 }
 
 /// `rtc cache list|clear|verify`.
-pub(crate) fn manage(command: &CacheCommand, reporter: &Reporter) -> Result<(), Problem> {
+pub(crate) fn manage(arguments: &CacheArguments, reporter: &Reporter) -> Result<(), Problem> {
     let cache = CacheConfig::from_env().and_then(Cache::open).map_err(problem)?;
-    match command {
+    let is_json = arguments.json || reporter.is_json();
+    match arguments.command {
+        CacheCommand::List if is_json => outln!("{}", listed(&cache)?),
         CacheCommand::List => list(&cache),
-        CacheCommand::Verify => verify(&cache, reporter),
+        CacheCommand::Verify => verify(&cache, is_json, reporter),
         CacheCommand::Clear => {
             let cleared = cache.clear().map_err(problem)?;
             let directory = cache.directory().display();
+            if is_json {
+                let directory = directory.to_string();
+                return outln!(
+                    "{}",
+                    json!({"directory": directory, "removed": cleared.entries, "bytes": cleared.bytes})
+                );
+            }
             outln!("removed {}, {} from {directory}", counted(cleared.entries), size(cleared.bytes))
         }
     }
@@ -124,6 +134,29 @@ fn list(cache: &Cache) -> Result<(), Problem> {
     outln!("{}, {} in {}", counted(entries.len()), size(bytes), cache.directory().display())
 }
 
+/// The entries as JSON.
+fn listed(cache: &Cache) -> Result<Value, Problem> {
+    let mut entries = cache.list().map_err(problem)?;
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_used));
+    let of = |entry: &EntryInfo| {
+        let used = entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let metadata = match cache.peek(entry) {
+            Ok(bytes) if entry.kind == internal::KERNELS => rtc_compiler::packed_metadata(&bytes),
+            _ => None,
+        };
+        json!({
+            "key": entry.key.to_string(), "kind": entry.kind, "bytes": entry.bytes, "last_used": used,
+            "symbol": metadata.as_ref().map(|metadata| &metadata.symbol),
+            "arch": metadata.as_ref().map(|metadata| &metadata.arch),
+        })
+    };
+    let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    Ok(json!({
+        "directory": cache.directory().display().to_string(), "bytes": bytes,
+        "entries": entries.iter().map(of).collect::<Vec<_>>(),
+    }))
+}
+
 /// A short description of an entry.
 fn content(cache: &Cache, entry: &EntryInfo) -> String {
     // `peek` changes nothing: neither when the entry was used, nor whether it is there.
@@ -137,19 +170,31 @@ fn content(cache: &Cache, entry: &EntryInfo) -> String {
     }
 }
 
-fn verify(cache: &Cache, reporter: &Reporter) -> Result<(), Problem> {
+fn verify(cache: &Cache, is_json: bool, reporter: &Reporter) -> Result<(), Problem> {
     let found = cache.verify().map_err(problem)?;
     for problem in &found.problems {
         reporter.warning(Code::CACHE, &problem.to_string());
     }
     let directory = cache.directory().display();
-    outln!(
-        "{} in {directory}: {}, {}, good",
-        counted(found.good + found.problems.len()),
-        found.good,
-        size(found.bytes)
-    )?;
-    if found.temporaries > 0 {
+    if is_json {
+        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+        let directory = directory.to_string();
+        outln!(
+            "{}",
+            json!({
+                "directory": directory, "good": found.good, "bytes": found.bytes, "problems": problems,
+                "removed_temporaries": found.temporaries,
+            })
+        )?;
+    } else {
+        outln!(
+            "{} in {directory}: {}, {}, good",
+            counted(found.good + found.problems.len()),
+            found.good,
+            size(found.bytes)
+        )?;
+    }
+    if found.temporaries > 0 && !is_json {
         outln!("removed {} files that killed processes had left", found.temporaries)?;
     }
     match found.problems.len() {

@@ -89,7 +89,8 @@ pub(crate) fn subject(arguments: &ExploreArguments, reporter: &Reporter) -> Resu
     let given: Value = serde_json::from_str(&given).map_err(|error| wrong(format!("the run is not JSON: {error}")))?;
     let Some(text) = given["text"].as_str() else { return Err(wrong("the run has no `text`".into())) };
     let kernels = &arguments.kernels;
-    let program = input::load_text(&kernels.file, text.to_owned(), &kernels.include, &kernels.levels, reporter)?;
+    let program =
+        input::load_text(&kernels.file, text.to_owned(), &kernels.include, &kernels.levels, kernels.debug, reporter)?;
     let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
     if let (Some(path), Some(true)) = (&arguments.launch, given["launch"].as_bool()) {
         return launch_subject(arguments, program, path, read_launch(path, &mut Vec::new())?, reporter);

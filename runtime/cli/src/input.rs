@@ -1,6 +1,7 @@
 //! Reading files: sources with what they import, specs, signatures. `-` is standard input.
 
 use crate::arguments::{KernelArguments, LevelArguments};
+use crate::debug_arguments::DebugArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use rtc_compiler::{Level, Levels, Program, Signature, Source, Spec, Specialization, set_option};
@@ -67,9 +68,10 @@ pub(crate) fn load(
     file: &Path,
     include: &[PathBuf],
     levels: &LevelArguments,
+    debug: DebugArguments,
     reporter: &Reporter,
 ) -> Result<Program, Problem> {
-    load_text(file, read_text(file)?, include, levels, reporter)
+    load_text(file, read_text(file)?, include, levels, debug, reporter)
 }
 
 /// The same with a text in place of that of the file.
@@ -78,13 +80,14 @@ pub(crate) fn load_text(
     text: String,
     include: &[PathBuf],
     levels: &LevelArguments,
+    debug: DebugArguments,
     reporter: &Reporter,
 ) -> Result<Program, Problem> {
     let levels = read_levels(levels)?;
-    let read = |path: &Path| Ok::<_, Problem>(Source::new(name_of(path), read_text(path)?));
+    let read = |path: &Path| Ok::<_, Problem>(Source::new(debug.name_of(path), read_text(path)?));
     let directory = folder_of(file);
     let directories: Vec<&Path> = std::iter::once(directory).chain(include.iter().map(PathBuf::as_path)).collect();
-    let program = Program::parse_importing(Source::new(name_of(file), text), &mut |module| {
+    let program = Program::parse_importing(Source::new(debug.name_of(file), text), &mut |module| {
         let names = rtc_compiler::file_candidates(module);
         let candidates = directories.iter().flat_map(|d| names.iter().map(|name| d.join(name)));
         candidates.into_iter().find(|path| path.is_file()).map(|path| read(&path)).transpose()
@@ -220,5 +223,6 @@ pub(crate) fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Res
             set(name, &value.into())?;
         }
     }
+    arguments.debug.apply(&mut spec.options);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
-//! `explain.rs`, `explore.rs` with `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
+//! `devices.rs`, `completions.rs`, `explain.rs`, `explore.rs` with `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
 //! commands that Python runs,
 //! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
 //! stderr.
@@ -15,7 +15,11 @@
 mod arguments;
 mod build;
 mod cache;
+mod completions;
+mod counters;
+mod debug_arguments;
 mod decided;
+mod devices;
 mod doctor;
 mod embed;
 mod emit;
@@ -28,6 +32,7 @@ mod fix;
 mod host;
 mod host_arguments;
 mod input;
+mod log;
 mod lsp;
 mod mcp;
 mod output;
@@ -79,7 +84,8 @@ pub fn run<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> u8 {
     std::panic::set_hook(Box::new(|info| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(info.to_string());
     }));
-    let work = || catch_unwind(AssertUnwindSafe(|| dispatch(&arguments.command, &reporter)));
+    let work =
+        || catch_unwind(AssertUnwindSafe(|| log::start().and_then(|()| dispatch(&arguments.command, &reporter))));
     let result = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         match worker {
@@ -127,18 +133,21 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Build(arguments) => build::build(arguments, reporter),
         Command::Emit(arguments) => emit::emit(arguments, reporter),
         Command::Run(arguments) => run::run(arguments, reporter),
-        Command::Cache(arguments) => cache::manage(&arguments.command, reporter),
+        Command::Cache(arguments) => cache::manage(arguments, reporter),
         Command::Tune(arguments) => tune::tune(arguments, reporter),
         Command::Verify(arguments) => verify::verify(arguments, reporter),
         Command::Bench(arguments) => host::run("bench", arguments),
         Command::Precision(arguments) => host::run("precision", arguments),
         Command::Fix(arguments) => fix::fix(arguments, reporter),
-        Command::Explain(arguments) => explain::explain(arguments),
+        Command::Explain(arguments) => explain::explain(arguments, reporter),
         // The flag changes nothing.
         Command::Lsp(_) => lsp::lsp(),
         Command::Explore(arguments) => explore::explore(arguments, reporter),
         Command::Doctor(arguments) => doctor::doctor(arguments, reporter),
+        Command::Devices(arguments) => devices::devices(arguments, reporter),
         Command::Mcp(arguments) => mcp::mcp(arguments),
+        Command::Completions(arguments) => completions::completions(arguments),
+        Command::Man(arguments) => completions::man(arguments),
         Command::Embed => embed::embed(),
     }
 }

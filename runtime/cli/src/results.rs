@@ -1,8 +1,9 @@
-//! The output of `rtc run` on standard output: lines for people, or one JSON object with `--message-format json`.
+//! The output of `rtc run` on standard output: lines for people, or one JSON object with `--json`.
 
+use crate::counters;
 use crate::output::outln;
 use crate::problem::Problem;
-use rtc_runtime::counters::{Count, Counters, Machine, SharedTraffic, Traffic};
+use rtc_runtime::counters::Counters;
 use rtc_testing::Comparison;
 use serde_json::{Map, Value, json};
 
@@ -37,7 +38,7 @@ impl Results {
     pub(crate) fn counters(&mut self, counters: &Counters) -> Result<(), Problem> {
         match &mut self.object {
             Some(object) => {
-                object.insert("counters".into(), of_counters(counters));
+                object.insert("counters".into(), counters::to_json(counters));
                 Ok(())
             }
             None => outln!("{}", counters.to_string().trim_end()),
@@ -65,36 +66,4 @@ impl Results {
             None => Ok(()),
         }
     }
-}
-
-/// The fields have the names of those in Rust; `docs/correctness/sanitizer.md` describes them.
-fn of_counters(counters: &Counters) -> Value {
-    let traffic = |Traffic { requests, sectors, bytes }: Traffic| json!({"requests": requests, "sectors": sectors, "bytes": bytes});
-    let SharedTraffic { requests, turns, conflicts, bytes } = counters.shared;
-    let class = |(class, Count { warps, threads }): (&rtc_runtime::counters::Class, &Count)| {
-        (format!("{class:?}").to_lowercase(), json!({"warps": warps, "threads": threads}))
-    };
-    let roofline = |machine: &Machine| {
-        let least = counters.roofline(machine);
-        json!({
-            "machine": machine.name, "memory_seconds": least.memory, "matrix_seconds": least.matrix,
-            "thread_seconds": least.threads, "seconds": least.seconds(), "intensity": least.intensity,
-        })
-    };
-    json!({
-        "instructions": counters.instructions.iter().map(class).collect::<Map<String, Value>>(),
-        "loads": traffic(counters.loads),
-        "stores": traffic(counters.stores),
-        "atomics": traffic(counters.atomics),
-        "copies_in": traffic(counters.copies_in),
-        "copies_out": traffic(counters.copies_out),
-        "distinct_read": counters.distinct_read,
-        "distinct_written": counters.distinct_written,
-        "shared": {"requests": requests, "turns": turns, "conflicts": conflicts, "bytes": bytes},
-        "branches": counters.branches,
-        "divergent_branches": counters.divergent_branches,
-        "matrix_flops": counters.matrix_flops,
-        "thread_flops": counters.thread_flops,
-        "roofline": [roofline(&Machine::H200), roofline(&Machine::A100)],
-    })
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Runs a LAUNCH.json and prints the outcome on stdout.
 pub(crate) fn run(arguments: &RunArguments, reporter: &Reporter) -> Result<(), Problem> {
-    let mut results = Results::new(reporter.is_json());
+    let mut results = Results::new(arguments.json || reporter.is_json());
     let done = launched(arguments, reporter, &mut results);
     // A launch with wrong results is reported, too.
     if done.as_ref().map_or_else(Problem::is_wrong_result, |()| true) {
@@ -35,7 +35,11 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
         return ptx::run(arguments, &launch_text, reporter, results);
     }
     let launch = LaunchFile::parse(&launch_text).map_err(|e| in_launch(arguments, e.to_string()))?;
-    let spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
+    let mut spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
+    arguments.debug.apply(&mut spec.options);
+    if arguments.debug.debug.is_some() {
+        rtc_runtime::set_line_info(true);
+    }
     let tensors = tensors_of(&arguments.launch, &launch)?;
     // Read before the launch, so that a mistake in its name costs nothing.
     let golden = match &arguments.check {
@@ -178,7 +182,7 @@ impl Input {
             tile_ir::check_spec(&spec, &kernel).map_err(|message| in_launch(arguments, message))?;
             return Ok((Input::TileIr(kernel.into()), spec));
         }
-        let program = input::load(&arguments.file, &arguments.include, &arguments.levels, reporter)?;
+        let program = input::load(&arguments.file, &arguments.include, &arguments.levels, arguments.debug, reporter)?;
         let program = input::with_libdevice(program, arguments.libdevice.as_deref())?;
         let spec = settle(&program, spec)?;
         let specialization = spec.specialize(&program);

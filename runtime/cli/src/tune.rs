@@ -1,5 +1,6 @@
 //! `rtc tune`: find the fastest configuration of a kernel.
 
+use crate::debug_arguments::DebugArguments;
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
@@ -14,7 +15,7 @@ use rtc_tune::{Decision, Error, GridFn, ShardFile, Tuned, Tuner, TuningReport};
 use std::path::Path;
 use std::time::Duration;
 
-/// Tunes the kernel of a LAUNCH.json and prints a table of its configurations.
+/// Tunes the kernel of a LAUNCH.json and prints its configurations, as a table or as JSON.
 pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(), Problem> {
     let (file, launch_path) = match (&arguments.file, &arguments.launch) {
         (Some(file), Some(launch)) => (file, launch),
@@ -25,7 +26,7 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     let launch = LaunchFile::parse(&launch_text).map_err(|error| in_launch(error.to_string()))?;
     let spec = run::read_spec(&launch).map_err(in_launch)?;
     let tensors = run::tensors_of(launch_path, &launch)?;
-    let program = input::load(file, &arguments.include, &arguments.levels, reporter)?;
+    let program = input::load(file, &arguments.include, &arguments.levels, DebugArguments::default(), reporter)?;
     let cache = open_cache(arguments.no_cache, reporter);
     let mut tuner = tuner(&program, spec, &launch, &tensors);
     if arguments.space {
@@ -102,6 +103,9 @@ pub(crate) fn tune(arguments: &TuneArguments, reporter: &Reporter) -> Result<(),
     }
     for note in &report.notes {
         reporter.warning(Code::TUNING, note);
+    }
+    if arguments.json || reporter.is_json() {
+        return outln!("{}", report.to_json());
     }
     print(&report, &device)?;
     if let Some(path) = &arguments.plot {

@@ -65,6 +65,9 @@ pub(crate) struct TuneArguments {
     /// Add the results to this file
     #[arg(short, long, value_name = "TUNED.json")]
     pub(crate) output: Option<PathBuf>,
+    /// Print the result as JSON: the winner, how it was found, how sure that is, and all configurations
+    #[arg(long)]
+    pub(crate) json: bool,
     /// The longest time to take; the cost model's favourites are timed first
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) budget: Option<f64>,

@@ -1,6 +1,7 @@
 //! `rtc verify`: a Python file by Python, recorded results without.
 
 use crate::arguments::{LevelArguments, RunArguments};
+use crate::debug_arguments::DebugArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::output::outln;
 use crate::problem::Problem;
@@ -113,6 +114,8 @@ fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &
         check: Some(expected),
         sanitize: None,
         counters: false,
+        json: false,
+        debug: DebugArguments::default(),
         instructions: None,
         tolerance: Some(tolerance),
         arch: None,

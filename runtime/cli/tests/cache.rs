@@ -206,3 +206,27 @@ fn run_uses_it_and_the_command_manages_it() {
     assert!(cache("list", 0).0.starts_with("0 entries, 0 B in "));
     assert!(run(&[]).contains(": miss"));
 }
+
+#[test]
+fn entries_as_json() {
+    let scratch = Scratch::new("cache-json");
+    succeeds(&mut scratch.command(&["build", "k.rt", "--signature", SIGNATURE, "--arch", "sm_80,sm_90a"]));
+    let object = |args: &[&str], status: i32| -> serde_json::Value {
+        let output = scratch.rtc(args);
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("one object")
+    };
+    let list = object(&["cache", "list", "--json"], 0);
+    let listed = list["entries"].as_array().unwrap();
+    let mut archs: Vec<&str> = listed.iter().map(|entry| entry["arch"].as_str().unwrap()).collect();
+    archs.sort_unstable();
+    assert_eq!(archs, ["sm_80", "sm_90a"]);
+    assert!(listed.iter().all(|entry| entry["symbol"] == "copy_kernel" && entry["kind"] == "kernel"), "{list}");
+    assert_eq!(listed.iter().map(|entry| entry["bytes"].as_u64().unwrap()).sum::<u64>(), list["bytes"]);
+    fs::write(&entries(&scratch)[0], "damaged").unwrap();
+    let verified = object(&["cache", "verify", "--message-format", "json"], 1);
+    assert_eq!((&verified["good"], verified["problems"].as_array().unwrap().len()), (&1.into(), 1));
+    let cleared = object(&["cache", "--json", "clear"], 0);
+    assert_eq!((&cleared["removed"], &cleared["directory"]), (&1.into(), &list["directory"]));
+    assert_eq!(object(&["cache", "list", "--json"], 0)["entries"], serde_json::json!([]));
+}

@@ -24,6 +24,9 @@ fn help_teaches() {
         &["explain", "--help"],
         &["lsp", "--help"],
         &["mcp", "--help"],
+        &["devices", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
     ] {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));
@@ -137,10 +140,45 @@ fn results_as_json() {
     assert_eq!(json["counters"]["loads"]["bytes"], 1200);
     assert_eq!(json["counters"]["shared"]["conflicts"], 0);
     assert_eq!(json["counters"]["roofline"][0]["machine"], "H200");
+    // Lines 3 to 5 of the kernel: a store and a load in the last one, 128 contiguous bytes each.
+    let loads = &json["counters"]["loads"];
+    let efficiency = 1200.0 / (loads["sectors"].as_f64().unwrap() * 32.0);
+    assert!((loads["efficiency"].as_f64().unwrap() - efficiency).abs() < 1e-9, "{loads}");
+    assert!(json["counters"]["shared"]["conflict_share"].is_null(), "there is no shared memory");
+    let lines = json["counters"]["by_line"].as_array().expect("a list");
+    let numbers: Vec<u64> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted() && numbers.contains(&3) && numbers.last() == Some(&5), "{numbers:?}");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["file"], &last["global"]["bytes"]), (&"k.rt".into(), &2400.into()));
+    let warps = |of: &serde_json::Value| -> u64 {
+        of["instructions"].as_object().unwrap().values().map(|class| class["warps"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(last["warps"], warps(last));
+    assert!(lines.iter().map(warps).sum::<u64>() <= warps(&json["counters"]));
     let wrong: Vec<_> = json["check"].as_array().expect("a list").iter().map(|tensor| &tensor["wrong"]).collect();
     assert_eq!(wrong, [0, 299]);
     let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("one object");
     assert_eq!(error["code"], "wrong-result");
+    // With --json alone errors are text.
+    let output = scratch.rtc(&[&args[..7], &["--json"]].concat());
+    let same: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((&same["counters"], &same["check"]), (&json["counters"], &json["check"]));
+    assert!(output.stderr.starts_with(b"error[wrong-result]: "), "{output:?}");
+}
+
+#[test]
+fn codes_and_pages_as_json() {
+    let scratch = Scratch::new("explain-json");
+    let object = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&scratch.rtc(&[&["explain", "--json"], args].concat()).stdout).expect("one object")
+    };
+    let codes = object(&[])["codes"].as_array().expect("a list").clone();
+    let level = |name: &str| codes.iter().find(|code| code["code"] == name).expect("a code")["level"].clone();
+    assert_eq!(codes.len(), rtc_source::CODES.len());
+    assert_eq!((level("index-may-overflow"), level("deprecated")), ("allow".into(), "warn".into()));
+    assert!(level("shape-mismatch").is_null() && codes.iter().all(|code| code["meaning"] != ""));
+    let page = object(&["tl.dot"]);
+    assert!(page["name"] == "tl.dot" && page["text"].as_str().unwrap().contains("input_precision"), "{page}");
 }
 
 #[test]

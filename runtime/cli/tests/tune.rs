@@ -4,6 +4,7 @@
 mod scratch;
 
 use scratch::{Scratch, tensors};
+use serde_json::Value;
 
 const TUNED: &str = "\
 @triton.autotune(configs=[triton.Config({'BLOCK': b}, num_warps=w) for b in (64, 128) for w in (2, 4)] + [triton.Config({'BLOCK': 100})], key=['n'])
@@ -49,6 +50,40 @@ fn the_cost_model_decides_and_says_so() {
     // A file keeps what it has.
     says(&scratch, &tune);
     assert_eq!(std::fs::read_to_string(scratch.0.join("t.json")).unwrap(), tuned);
+}
+
+#[test]
+fn the_configurations_as_json() {
+    let scratch = scratch("tune-json");
+    let (out, err) = says(&scratch, &["tune", "t.rt", "--launch", "launch.json", "--device", "emulator", "--json"]);
+    assert_eq!(err, "");
+    let json: Value = serde_json::from_str(&out).expect("one object");
+    assert_eq!((&json["kernel"], &json["decided_by"], &json["timed"]), (&"copy".into(), &"model".into(), &0.into()));
+    let candidates = json["candidates"].as_array().unwrap();
+    assert_eq!((candidates.len(), &candidates[0]["config"]), (5, &json["winner"]));
+    // The order is that of the model, and the one that cannot run is the last.
+    let (refused, able) = candidates.split_last().unwrap();
+    let ms: Vec<f64> = able.iter().map(|candidate| candidate["model_ms"].as_f64().unwrap()).collect();
+    assert!(ms.is_sorted() && ms[0] > 0.0, "{ms:?}");
+    assert_eq!(refused["config"]["values"]["BLOCK"], 100);
+    assert!(refused["dropped"].as_str().unwrap().contains("power of two") && refused["model_ms"].is_null());
+    for (place, candidate) in able.iter().enumerate() {
+        assert_eq!((&candidate["model_place"], &candidate["timed"]), (&(place + 1).into(), &false.into()));
+        assert!(candidate["ms"].is_null() && candidate["runs"] == 0 && candidate["spill_bytes"].is_null());
+        assert!(candidate["registers"].as_u64().unwrap() > 0 && candidate["waves"].as_f64().unwrap() > 0.0);
+        let block = candidate["config"]["values"]["BLOCK"].as_u64().unwrap();
+        assert_eq!(candidate["grid"], serde_json::json!([300_u64.div_ceil(block), 1, 1]));
+        assert_eq!(candidate["shared_bytes"], 0);
+    }
+    // Nothing was timed, so that the lead is that of the model, and whether it is clear is not known.
+    let uncertainty = &json["uncertainty"];
+    assert!(uncertainty["next_ratio"].as_f64().unwrap() >= 1.0 && uncertainty["next"] != json["winner"]);
+    assert!(uncertainty["spread"].is_null() && uncertainty["is_clear"].is_null(), "{uncertainty}");
+    let (same, _) = says(
+        &scratch,
+        &["tune", "t.rt", "--launch", "launch.json", "--device", "emulator", "--message-format", "json"],
+    );
+    assert_eq!(serde_json::from_str::<Value>(&same).unwrap()["winner"], json["winner"]);
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub(crate) fn checks() -> Devices {
     let (mut checks, mut archs) = (Vec::new(), Vec::new());
     let driver = match Device::cuda_driver() {
         Ok((major, minor)) => {
-            checks.push(Check::ok("driver", format!("the CUDA driver is one for CUDA {major}.{minor}")));
+            let version = crate::list::driver_version().map_or(String::new(), |version| format!("{version}, "));
+            checks.push(Check::ok("driver", format!("the CUDA driver is {version}for CUDA {major}.{minor}")));
             Some((major, minor))
         }
         Err(error) => {

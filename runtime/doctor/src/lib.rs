@@ -1,4 +1,4 @@
-//! `rtc doctor`: what this machine has that rtc needs, and what to do where something is missing.
+//! `rtc doctor`: what this machine has that rtc needs, and what to do where something is missing; `rtc devices`: the devices.
 //!
 //! [`examine`] looks at the compiler, the driver, the GPUs, the assemblers and the caches. On each device it compiles and runs a
 //! small kernel, so that a line without a complaint means that launches work there.
@@ -12,6 +12,9 @@
 mod assembler;
 mod cache;
 mod devices;
+mod list;
+
+pub use list::{DeviceInfo, DeviceList, Driver, devices};
 
 use serde::Serialize;
 use std::fmt;

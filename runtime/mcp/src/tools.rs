@@ -69,9 +69,13 @@ impl Tool {
                 "Launches a kernel of a verified source once more, with the sanitizer if asked for, and compares."
             }
             Tool::Counters => {
-                "Instructions, memory traffic, bank conflicts and divergence of a kernel of a verified source, in the emulator."
+                "Instructions, memory traffic with the efficiency of its sectors, bank conflicts and divergence of a kernel of a \
+                 verified source, in all and by line of the source (`by_line`), in the emulator."
             }
-            Tool::Tune => "Orders and, on a GPU, times configurations of a kernel of a verified source.",
+            Tool::Tune => {
+                "Orders and, on a GPU, times configurations of a kernel of a verified source: time, estimate, registers, spilled \
+                 bytes, shared memory and waves of each, the winner, what decided and how sure that is."
+            }
             Tool::Precision => {
                 "The precision of kernel_fn against the reference in fp64, with the line that loses most bits."
             }

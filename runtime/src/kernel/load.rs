@@ -109,6 +109,7 @@ impl Device {
         metadata: &Metadata,
         block: [u32; 3],
     ) -> Result<Kernel> {
+        let _span = crate::spans::load(self, metadata);
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
         let fill = Fill::of(metadata)?;

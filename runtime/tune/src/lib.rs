@@ -65,6 +65,7 @@ mod error;
 mod finals;
 mod grid;
 pub mod halving;
+mod json;
 mod load;
 mod machine;
 mod merge;

@@ -32,6 +32,9 @@ const WIDE: usize = 64;
 /// How many configurations with stored times run again beside new ones, so that both are compared at one clock.
 const COMPARED: usize = 3;
 
+/// The target of the spans of this crate.
+const TARGET: &str = "rtc::tune";
+
 /// Finds the fastest configuration of a kernel.
 ///
 /// ```
@@ -212,6 +215,8 @@ impl<'p> Tuner<'p> {
         let device = alike(devices)?;
         let arch = report.arch.clone();
         // The budget is for all of it.
+        let _span =
+            tracing::info_span!(target: TARGET, "tune", kernel = report.kernel, devices = devices.len()).entered();
         let now = Instant::now();
         let started = now.checked_sub(report.phases.estimating).unwrap_or(now);
         if !self.is_open(&report) {
@@ -276,6 +281,7 @@ impl<'p> Tuner<'p> {
         report: &mut TuningReport,
         started: Instant,
     ) -> Result<(), Error> {
+        let _span = tracing::debug_span!(target: TARGET, "time").entered();
         let mut expected: Vec<usize> = order(&report.candidates);
         expected.retain(|c| kernels.iter().any(|ready| ready.contains_key(c)));
         let plan = Plan {
@@ -306,6 +312,7 @@ impl<'p> Tuner<'p> {
         report.phases.timing = begun.elapsed() - report.phases.preparing;
         let begun = Instant::now();
         if !race.is_cut {
+            let _span = tracing::debug_span!(target: TARGET, "compare").entered();
             let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
             let finals =
                 Finals { device: &devices[0], args: lists[0], params: &params, tuning, kernels, report, started };
@@ -320,7 +327,10 @@ impl<'p> Tuner<'p> {
         }
         report.is_cut = race.is_cut;
         match race.winner {
-            Some(winner) => report.decide(Some(winner), Decision::Timed),
+            Some(winner) => {
+                report.decide(Some(winner), Decision::Timed);
+                tracing::info!(target: TARGET, winner = %report.candidates[winner].choice, "timed");
+            }
             None if self.shard.is_some() && !report.is_cut => {}
             None if report.is_cut => report.notes.push("the budget ended before anything was timed".into()),
             None => return Err(self.nothing_runs(report)),
@@ -330,6 +340,7 @@ impl<'p> Tuner<'p> {
 
     /// All configurations, with what the cost model says of each.
     fn prepared(&self, arch: &str, machine: &Machine) -> Result<TuningReport, Error> {
+        let _span = tracing::debug_span!(target: TARGET, "estimate", arch).entered();
         let started = Instant::now();
         let tuning = self.decorators(arch)?;
         let written: Vec<Candidate> = tuning.choices.iter().cloned().map(Candidate::written).collect();
@@ -391,6 +402,7 @@ impl<'p> Tuner<'p> {
         report: &mut TuningReport,
         started: Instant,
     ) -> Result<Vec<HashMap<usize, Ready>>, Error> {
+        let _span = tracing::debug_span!(target: TARGET, "compile", configurations = timed.len()).entered();
         let params = report.arguments().map(|metadata| metadata.params).unwrap_or_default();
         let (program, spec, shows_progress) = (self.program, &report.spec, self.shows_progress);
         let assembler = self.assembler.as_ref().filter(|_| devices.iter().all(Device::is_cuda));

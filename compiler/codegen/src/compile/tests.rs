@@ -86,7 +86,7 @@ kernel @sum(%x: ptr<f32> {sig = \"*fp32\", align = 16}) warps 4 shared 16 phase 
 
 #[test]
 fn stages_come_on_demand_and_the_same_each_time() {
-    let all = CodegenOptions { mlir: true, llvm_dialect: true, llvm: true, library: None, max_operations: None };
+    let all = CodegenOptions { mlir: true, llvm_dialect: true, llvm: true, ..CodegenOptions::default() };
     let output = compile_text(ADD, "sm_90a", all.clone()).expect("compiles");
     let stage = |text: &Option<String>, needle: &str| text.as_ref().is_some_and(|text| text.contains(needle));
     assert!(stage(&output.mlir, "llvm.fadd"));

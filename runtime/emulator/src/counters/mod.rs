@@ -104,6 +104,12 @@ impl Traffic {
     pub fn sectors_per_request(&self) -> f64 {
         self.sectors as f64 / self.requests.max(1) as f64
     }
+
+    /// The share of the bytes of the sectors that threads requested, at most 1: threads that request the same bytes count
+    /// more than once. `None` without an access.
+    pub fn efficiency(&self) -> Option<f64> {
+        (self.sectors > 0).then(|| (self.bytes as f64 / (self.sectors * SECTOR) as f64).min(1.0))
+    }
 }
 
 /// Accesses of shared memory by threads.
@@ -117,6 +123,13 @@ pub struct SharedTraffic {
     pub conflicts: u64,
     /// Bytes that threads requested; an address that several read counts once.
     pub bytes: u64,
+}
+
+impl SharedTraffic {
+    /// The share of the turns that are conflicts. `None` without an access.
+    pub fn conflict_share(&self) -> Option<f64> {
+        (self.turns > 0).then(|| self.conflicts as f64 / self.turns as f64)
+    }
 }
 
 /// The counts of one instruction of the program.

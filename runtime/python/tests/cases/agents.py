@@ -84,11 +84,22 @@ class Agents(unittest.TestCase):
             self.assertTrue(found["ok"], found)
             self.assertEqual(found["result"]["launches"][0]["outputs"], ["o"])
             found = client.call("counters", source=GELU)
-            self.assertEqual(found["result"]["counters"]["stores"]["bytes"], 4000)
+            counters = found["result"]["counters"]
+            self.assertEqual(counters["stores"]["bytes"], 4000)
+            self.assertTrue(0.9 < counters["stores"]["efficiency"] <= 1, counters["stores"])
+            stored = [line["line"] for line in counters["by_line"] if line["global"]["bytes"] >= 4000]
+            self.assertTrue(all("tl." in GELU.splitlines()[line - 1] for line in stored) and stored, stored)
             found = client.call("run", source=GELU, sanitize="all")
             self.assertTrue(found["ok"], found)
             self.assertEqual(client.call("run", source=GELU, launch=7)["error"]["code"], "usage")
-            self.assertTrue(client.call("tune", source=GELU)["ok"])
+            found = client.call("tune", source=GELU)
+            self.assertTrue(found["ok"], found)
+            tuned = found["result"]
+            self.assertEqual(tuned["decided_by"], "model")
+            self.assertEqual(tuned["candidates"][0]["config"], tuned["winner"])
+            for name in ("model_ms", "registers", "spill_bytes", "shared_bytes", "waves", "timed"):
+                self.assertIn(name, tuned["candidates"][0])
+            self.assertIn("is_clear", tuned["uncertainty"])
             found = client.call("bench", source=GELU)
             self.assertGreater(found["result"]["kernel_time_ms"], 0)
             # Of another text, nothing is known.

@@ -4,7 +4,7 @@
 use super::super::{BackendStream, Code, KernelUsage, Launch, Scratch, downcast};
 use super::few_blocks::FewBlocks;
 use super::{Context, Stream, check, with_log};
-use crate::{Error, Result};
+use crate::{Error, Result, line_info};
 use cudarc::driver::{result, sys};
 use rtc_abi::Metadata;
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
@@ -56,21 +56,28 @@ impl Module {
             Jit::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
             Jit::CU_JIT_INFO_LOG_BUFFER,
             Jit::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            Jit::CU_JIT_GENERATE_LINE_INFO,
+            Jit::CU_JIT_GENERATE_DEBUG_INFO,
         ];
+        let is_debugged = ptx.contains("\n\t.section\t.debug_info");
         let number = |number: usize| std::ptr::without_provenance_mut::<c_void>(number);
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             number(log.len()),
             remarks.as_mut_ptr().cast::<c_void>(),
             number(remarks.len()),
+            number(line_info::is_on().into()),
+            number(is_debugged.into()),
         ];
+        // The last two are left out unless one of them is on.
+        let given = if line_info::is_on() || is_debugged { options.len() } else { options.len() - 2 };
         let mut raw = std::ptr::null_mut();
         // SAFETY: the image ends with NUL; each option has its value; the logs outlive the call.
         let status = unsafe {
             sys::cuModuleLoadDataEx(
                 &mut raw,
                 image.as_ptr().cast(),
-                options.len() as c_uint,
+                given as c_uint,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
             )
