@@ -125,7 +125,7 @@ const UNSAFE: &[&str] = &[
     "runtime/src/typed.rs",
     "runtime/cli/src/trusted.rs",
     "runtime/tune/src/load.rs",
-    "runtime/tune/src/tuner.rs",
+    "runtime/tune/src/tuner/settings.rs",
     // The text of generated modules, and of messages that name an unsafe function.
     "runtime/src/error.rs",
     "runtime/src/extent.rs",

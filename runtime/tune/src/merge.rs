@@ -73,7 +73,15 @@ impl Merged {
         Ok(merged)
     }
 
-    /// Keeps the results in a cache, where launches and later tunings find them; says what went wrong.
+    /// Keeps the results in a cache, where launches and later tunings find them; returns what went wrong.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// use rtc_cache::{Cache, CacheConfig};
+    /// let cache = Cache::open(CacheConfig::new(directory.path()))?;
+    /// assert!(rtc_tune::Merged::default().keep(&cache).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn keep(&self, cache: &Cache) -> Vec<String> {
         self.tuned.entries.iter().filter_map(|entry| Store::of(cache, entry).put(entry)).collect()
     }

@@ -165,6 +165,11 @@ impl Default for Tuned {
 
 impl Tuned {
     /// A file with one entry.
+    ///
+    /// ```
+    /// use rtc_tune::{Entry, Tuned};
+    /// assert_eq!(Tuned::of(Entry::default()).entries, [Entry::default()]);
+    /// ```
     pub fn of(entry: Entry) -> Tuned {
         Tuned { entries: vec![entry], ..Tuned::default() }
     }
