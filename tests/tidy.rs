@@ -143,6 +143,7 @@ const UNSAFE: &[&str] = &[
     "runtime/testing/tests/workflow.rs",
     "runtime/tests/emulator.rs",
     "runtime/tune/tests/emulator.rs",
+    "runtime/tune/tests/shards.rs",
     "runtime/tests/faults.rs",
     "runtime/tests/graphs.rs",
     "runtime/tests/jit.rs",

@@ -123,6 +123,13 @@ pub(crate) fn part(shard: Shard, all: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// A configuration that cannot run.
+///
+/// ```
+/// use rtc_tune::{Dropped, Setting};
+/// let dropped = Dropped { setting: Setting::default(), why: "it needs too much shared memory".into() };
+/// assert!(serde_json::to_string(&dropped)?.contains("shared memory"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dropped {
     /// The configuration.
@@ -216,6 +223,16 @@ impl ShardFile {
     }
 
     /// The text of the file.
+    ///
+    /// ```
+    /// let text = r#"{"format": "rtc-tune-shard", "version": 1, "shard": 1, "of": 1, "compiler": "1", "plan": "5e",
+    ///     "configurations": 1, "entry": {"kernel": "add", "device": "NVIDIA H200", "arch": "sm_90a", "signature": "",
+    ///     "key": {}, "winner": {"values": {}, "options": {}}, "records": [
+    ///     {"values": {"BLOCK": 64}, "options": {}, "milliseconds": 0.2, "runs": 30}]}}"#;
+    /// let file = rtc_tune::ShardFile::parse(text)?;
+    /// assert_eq!(rtc_tune::ShardFile::parse(&file.to_text())?, file);
+    /// # Ok::<(), rtc_tune::Error>(())
+    /// ```
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
