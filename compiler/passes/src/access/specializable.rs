@@ -3,6 +3,7 @@
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{Kernel, Op, OpKind};
 
+use super::addresses::innermost_loops;
 use super::box_analysis::BoxAnalysis;
 use super::clamped_rows;
 use crate::{PassContext, PassError};
@@ -21,5 +22,17 @@ pub(crate) fn may_specialize(kernel: &Kernel, cx: &PassContext, loads: &[Op]) ->
     clamped_rows::as_remainders(&mut trial)?;
     let ranges = Ranges::new(&trial);
     let mut known = BoxAnalysis::new(&trial, &ranges);
-    Ok(loads.iter().all(|load| known.load(*load).is_ok()))
+    let overlaps = may_overlap(&trial);
+    let is_box = |load: &Op| known.load(*load).is_ok_and(|access| overlaps || !access.may_begin_before());
+    Ok(loads.iter().all(is_box))
+}
+
+/// Whether a loop has two dots, the first of which may overlap the second of the previous iteration: only then are warps
+/// divided where an index may be negative.
+fn may_overlap(kernel: &Kernel) -> bool {
+    let dots = |of: Op| {
+        let body = rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter();
+        body.filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. })).count()
+    };
+    innermost_loops(kernel).into_iter().any(|of| dots(of) == 2)
 }
