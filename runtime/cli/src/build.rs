@@ -17,13 +17,7 @@ pub(crate) fn build(arguments: &BuildArguments, reporter: &Reporter) -> Result<(
     if tile_ir::is_tile_ir(&arguments.kernels.file) {
         return build_tile_ir(arguments, reporter);
     }
-    let program = input::load(
-        &arguments.kernels.file,
-        &arguments.kernels.include,
-        &arguments.kernels.levels,
-        arguments.kernels.debug,
-        reporter,
-    )?;
+    let program = input::load_kernels(&arguments.kernels, reporter)?;
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
     let requests = input::requests(&arguments.kernels, &program)?;
     let stems = stems(&requests);

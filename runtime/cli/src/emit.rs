@@ -20,13 +20,7 @@ pub(crate) fn emit(arguments: &EmitArguments, reporter: &Reporter) -> Result<(),
         let emit = |printer: &mut Printer<'_>| kernel.emit(&options, arch, stage, printer);
         return print(arguments, reporter, format!("{} for {arch}", kernel.name()), kernel.sources(), emit);
     }
-    let program = input::load(
-        &arguments.kernels.file,
-        &arguments.kernels.include,
-        &arguments.kernels.levels,
-        arguments.kernels.debug,
-        reporter,
-    )?;
+    let program = input::load_kernels(&arguments.kernels, reporter)?;
     let program = input::with_libdevice(program, arguments.kernels.libdevice.as_deref())?;
     if stage == Stage::Ast {
         return write(arguments, &rtc_compiler::print_ast(&program));

@@ -190,7 +190,7 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         let launch = read.map(|(path, (launch, _, tensors))| (path.clone(), launch, tensors));
         return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch, inputs: None });
     }
-    let program = input::load(&kernels.file, &kernels.include, &kernels.levels, kernels.debug, reporter)?;
+    let program = input::load_kernels(kernels, reporter)?;
     files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
     let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
     match read {

@@ -74,6 +74,11 @@ pub(crate) fn load(
     load_text(file, read_text(file)?, include, levels, debug, reporter)
 }
 
+/// The file of kernels that arguments name.
+pub(crate) fn load_kernels(kernels: &KernelArguments, reporter: &Reporter) -> Result<Program, Problem> {
+    load(&kernels.file, &kernels.include, &kernels.levels, kernels.debug, reporter)
+}
+
 /// The same with a text in place of that of the file.
 pub(crate) fn load_text(
     file: &Path,

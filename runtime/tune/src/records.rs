@@ -2,6 +2,7 @@
 //! add to it at the same time, and one that dies loses only what it has not yet timed.
 
 use crate::candidate::Candidate;
+use crate::store::key_of;
 use crate::tuned::{Entry, Record, Setting};
 use rtc_cache::{Cache, KeyBuilder};
 
@@ -16,14 +17,7 @@ pub(crate) struct Records<'c> {
 impl<'c> Records<'c> {
     /// Those of the kernel, device and key that `entry` is about.
     pub(crate) fn of(cache: &'c Cache, entry: &Entry) -> Records<'c> {
-        let arguments = serde_json::to_string(&entry.key).unwrap_or_default();
-        let base = KeyBuilder::new("tuning-record/1")
-            .text("kernel", &entry.kernel)
-            .text("device", &entry.device)
-            .text("arch", &entry.arch)
-            .text("signature", &entry.signature)
-            .text("key", &arguments);
-        Records { cache, base }
+        Records { cache, base: key_of("tuning-record/1", entry) }
     }
 
     fn key(&self, setting: &Setting, code: &str, grid: [u32; 3]) -> rtc_cache::Key {

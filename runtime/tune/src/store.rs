@@ -6,6 +6,17 @@ use rtc_cache::{Cache, Key, KeyBuilder};
 /// The kind of entries in the cache.
 const KIND: &str = "tuning";
 
+/// What identifies the kernel, device and key that `entry` is about.
+pub(crate) fn key_of(format: &str, entry: &Entry) -> KeyBuilder {
+    let arguments = serde_json::to_string(&entry.key).unwrap_or_default();
+    KeyBuilder::new(format)
+        .text("kernel", &entry.kernel)
+        .text("device", &entry.device)
+        .text("arch", &entry.arch)
+        .text("signature", &entry.signature)
+        .text("key", &arguments)
+}
+
 /// Where results are kept.
 pub(crate) struct Store<'c> {
     cache: &'c Cache,
@@ -15,15 +26,7 @@ pub(crate) struct Store<'c> {
 impl<'c> Store<'c> {
     /// The place of the results for what `entry` is about.
     pub(crate) fn of(cache: &'c Cache, entry: &Entry) -> Store<'c> {
-        let arguments = serde_json::to_string(&entry.key).unwrap_or_default();
-        let key = KeyBuilder::new("tuning/1")
-            .text("kernel", &entry.kernel)
-            .text("device", &entry.device)
-            .text("arch", &entry.arch)
-            .text("signature", &entry.signature)
-            .text("key", &arguments)
-            .finish();
-        Store { cache, key }
+        Store { cache, key: key_of("tuning/1", entry).finish() }
     }
 
     /// What was found before; nothing where the entry cannot be read. What is damaged is reported by the cache and tuned again.

@@ -1,5 +1,4 @@
 //! The steps of tuning.
-#![allow(unsafe_code)]
 
 mod ahead;
 mod recall;

@@ -1,5 +1,7 @@
 //! What a tuner is told before it begins.
 
+#![allow(unsafe_code)]
+
 use super::Tuner;
 use crate::GridFn;
 use crate::shard::Shard;
