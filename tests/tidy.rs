@@ -1,10 +1,12 @@
-//! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files may be, module
+//! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files and functions may be, module
 //! comments, the words of the glossary, and operands by name.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/functions.rs"]
+mod functions;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/operands.rs"]

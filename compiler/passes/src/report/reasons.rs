@@ -6,7 +6,8 @@ use rtc_abi::{Feature, Structure};
 use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Value, constant_bits, regions, trip_count};
 use rtc_source::Span;
 
-use super::{loops_at, reads};
+use super::places::loops_at;
+use super::reads;
 use crate::PassContext;
 use crate::access::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
 use crate::schedule::operands::staged::copied_width;

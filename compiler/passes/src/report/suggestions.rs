@@ -9,7 +9,8 @@ use rtc_ir::analysis::{Affine, Ranges, Symbol};
 use rtc_ir::{Builder, Kernel, Literal, LoopHints, Op, OpKind, Value, ValueDef, regions};
 use rtc_source::Span;
 
-use super::{Decision, Grade, loops_at, reads, reasons, sentences};
+use super::places::loops_at;
+use super::{Decision, Grade, reads, reasons, sentences};
 use crate::schedule::pipeline::stages::stages;
 use crate::{PassContext, PassError};
 
