@@ -20,14 +20,14 @@ mod suggestions;
 
 use std::fmt;
 
-use rtc_abi::{Feature, Structure};
+use rtc_abi::Structure;
 use rtc_ir::{Kernel, Op, Phase};
 use rtc_source::{Code, Diagnostic, Span};
 
 use crate::access::refusal::Refusal;
 use crate::schedule::partition::candidate::Candidate;
 use crate::schedule::partition::specialize_warps::is_specialized;
-use crate::{PassContext, PassError};
+use crate::{PassContext, PassError, matrix_unit};
 
 use forms::forms;
 use places::{loops_at, spans};
@@ -91,7 +91,7 @@ pub fn decisions(
         return Ok(spans(source).into_iter().map(decide).collect());
     };
     let is_whole = source.phase == Phase::Tile;
-    let may_be = is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && !is_specialized(scheduled);
+    let may_be = is_whole && matrix_unit::has_async(cx.target) && cx.structure.stages() && !is_specialized(scheduled);
     let together = if may_be { Some(together(laid, cx)?) } else { None };
     let plain = Plain { cx, asked };
     let decide = |span: Span| {
