@@ -310,9 +310,86 @@ def passes(mode):
             picture.box(8 + i * unit, top + row * high, unit - 14, high - 3, FILLS[i], name)
     return picture.done()
 
+def schedule(mode):
+    """The passes of scheduling as a flow: for loops whose warps are specialized, and for others."""
+    with open(os.path.join(ROOT, "compiler", "passes", "src", "pipeline.rs")) as file:
+        paths = re.findall(r"^    schedule::(?:(\w+)::)?(\w+)::PASS,", file.read(), re.M)
+    # A folder of `schedule` is on one of the two ways; what is in none of these, on both.
+    columns = {"partition": 0, "overlap": 0, "operands": 1, "pipeline": 1}
+    both = {"hide_conversions": 2}
+    unit, high, top, left, wide = 250, 26, 112, 8, 226
+    ways = [[], [], []]
+    for folder, name in paths:
+        ways[both.get(name, columns.get(folder, 2))].append(name.replace("_", "-"))
+    assert all(ways), "each way has passes"
+    rows = max(len(ways[0]), len(ways[1]))
+    height = top + (rows + len(ways[2])) * high + 42
+    picture = Picture(left + 2 * unit + 240, height, mode, "The passes of scheduling, and the files that decide")
+    picture.text(8, 20, "Scheduling: a kernel with layouts takes one of two ways", "bold")
+    picture.text(8, 38, "All loads of the dots in its loops are boxes of tensors, the target has TMA and wgmma, a form fits: warps are specialized.", "dim small")
+    picture.text(8, 54, "Otherwise all warps copy and compute.", "dim small")
+    titles = [("specialized", "rings filled by a producer warp"), ("not specialized", "rings filled by all warps, or registers")]
+    for column, (title, words) in enumerate(titles):
+        x = left + column * unit
+        picture.text(x, top - 24, title, "bold")
+        picture.text(x, top - 8, words, "dim small")
+        for row, name in enumerate(ways[column]):
+            picture.box(x, top + row * high, wide, high - 4, FILLS[column], name)
+    below = top + rows * high + 34
+    picture.text(left, below - 10, "both", "bold")
+    for row, name in enumerate(ways[2]):
+        picture.box(left, below + row * high, 2 * unit - (unit - wide), high - 4, FILLS[2], name)
+    x = left + 2 * unit
+    helpers = [("access/", "which tile is a box, and why not"), ("access/refusal.rs", "codes and words of refusals"),
+               ("schedule/partition/transfers.rs", "ways in which a producer brings tiles"), ("schedule/partition/config.rs", "partitions, their registers"),
+               ("schedule/pipeline/expander.rs", "stages to prologue, loop, epilogue"), ("schedule/resources.rs", "shared memory of a trial"),
+               ("plan.rs", "decisions given from outside")]
+    picture.text(x, top - 24, "used by passes", "bold")
+    for row, (name, words) in enumerate(helpers):
+        assert os.path.exists(os.path.join(ROOT, "compiler", "passes", "src", name)), name
+        picture.text(x, top + row * 36 + 8, name, "small")
+        picture.text(x, top + row * 36 + 22, words, "dim small")
+    return picture.done()
+
+
+def stages(mode):
+    """What the expander makes of a loop whose operations have stages, from the plan of a matmul."""
+    lines = [line for line in rtc("emit", MATMUL, *AMPERE, "--stage", "plan").split("\n") if line]
+    first = next(i for i, line in enumerate(lines) if re.match(r"loop \w+$", line))
+    count = next(i for i, line in enumerate(lines[first + 1:]) if not line.startswith("  "))
+    steady = [line.strip() for line in lines[first + 1:first + 1 + count]]
+    short = lambda line: re.sub(r"(?<=read )\S+ from | \(.*?\)|, by threads.*|, then .*|, f16 to.*", "", line)
+    copies = [short(line) for line in steady if line.startswith("copy to")]
+    reads = [short(line) for line in steady if line.startswith(("read", "dot"))]
+    ahead = sum(line.startswith("copy to") for line in lines[:first]) // len(copies)
+    assert copies and reads and ahead > 0
+    unit, high, top = 190, 22, 92
+    rows = max(len(copies) + len(reads) + 1, ahead * len(copies) + ahead - 1)
+    picture = Picture(4 * unit + 24, top + rows * high + 22, mode, "Stages of operations, and the loop that the expander makes")
+    picture.text(8, 20, f"Stages to a pipeline: copies have stage 0, what reads them has stage {ahead}", "bold")
+    picture.text(8, 38, "In each step an operation of stage s is executed for the iteration s before that of stage 0. A colour is an iteration.", "dim small")
+    titles = ["loop with stages", "prologue", "steady state, step i", "epilogue"]
+    for column, title in enumerate(titles):
+        picture.text(8 + column * unit, top - 12, title, "bold")
+    row = lambda column, at, words, fill: picture.box(8 + column * unit, top + at * high, unit - 14, high - 4, fill, words)
+    for at, (words, stage) in enumerate([*((copy, 0) for copy in copies), *((read, ahead) for read in reads)]):
+        row(0, at, f"{words}: stage {stage}", FILLS[7])
+    for step in range(ahead):
+        for at, copy in enumerate(copies):
+            row(1, step * (len(copies) + 1) + at, f"{copy}, iteration {step}", FILLS[step])
+    row(2, 0, f"wait for copies of i - {ahead}", FILLS[0])
+    for at, copy in enumerate(copies):
+        row(2, 1 + at, f"{copy}, iteration i", FILLS[ahead])
+    for at, read in enumerate(reads):
+        row(2, 1 + len(copies) + at, read, FILLS[0])
+    row(3, 0, "wait for all copies", FILLS[7])
+    picture.text(8 + 3 * unit, top + high + 14, "(masked ends: the last copies", "dim small")
+    picture.text(8 + 3 * unit, top + high + 28, "read nothing)", "dim small")
+    return picture.done()
+
 
 PICTURES = {"speed": speed, "sanitizer": sanitizer, "layout": layout, "swizzle": swizzle, "pipeline": pipeline,
-            "producer-consumer": roles, "passes": passes}
+            "producer-consumer": roles, "passes": passes, "schedule": schedule, "stages": stages}
 
 
 def main():

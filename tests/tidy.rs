@@ -1,10 +1,12 @@
-//! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files may be, module
+//! House rules as tests: the import order of the crates, where `unsafe` is allowed, how long files and functions may be, module
 //! comments, the words of the glossary, and operands by name.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/functions.rs"]
+mod functions;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/operands.rs"]
@@ -283,8 +285,9 @@ fn semantic_analysis_imports_downward() {
 
 /// Groups of passes, from the lowest: each uses those before it. A folder of `schedule` is a group of its own; what lies
 /// in `schedule` itself is in the group named so.
-const PASS_GROUPS: [&str; 16] = [
+const PASS_GROUPS: [&str; 17] = [
     "plan",
+    "matrix_unit",
     "pass",
     "rewrite",
     "rules",

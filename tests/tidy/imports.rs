@@ -9,7 +9,7 @@ use super::{all, shown};
 pub type Module = Vec<String>;
 
 /// The modules of a crate, and those that each uses: by `use` declarations with any nesting of braces, and by paths in
-/// expressions that begin with `crate`, `self` or `super`. Test modules at the end of a file do not count.
+/// expressions, that begin with `crate`, `self`, `super` or a module within. Test modules at the end of a file do not count.
 pub fn imports(folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut sources = BTreeMap::new();
     for path in all(".rs") {
@@ -26,18 +26,20 @@ pub fn imports(folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     }
     let modules: BTreeSet<Module> = sources.keys().cloned().collect();
     let used = |(module, text): (&Module, &String)| {
-        let paths = paths(text).into_iter().filter_map(|path| resolve(module, &path));
+        let within = modules.iter().filter(|other| other.len() > 1 && other.starts_with(module));
+        let within: BTreeSet<&str> = within.filter_map(|other| other.get(module.len()).map(String::as_str)).collect();
+        let paths = paths(text, &within).into_iter().filter_map(|path| resolve(module, &path));
         let targets = paths.map(|path| deepest(&modules, path)).filter(|other| other != module && !other.is_empty());
         (module.clone(), targets.collect())
     };
     sources.iter().map(used).collect()
 }
 
-/// The paths in a text that begin with `crate`, `self` or `super`, with braces expanded.
-fn paths(text: &str) -> Vec<Vec<String>> {
+/// The paths in a text that begin with `crate`, `self`, `super` or one of these modules, with braces expanded.
+fn paths(text: &str, within: &BTreeSet<&str>) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for start in ["crate::", "self::", "super::"] {
-        for (at, _) in text.match_indices(start) {
+    for start in within.iter().copied().chain(["crate", "self", "super"]) {
+        for (at, _) in text.match_indices(&format!("{start}::")) {
             let before = text[..at].chars().next_back();
             if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':') {
                 expand(&mut text[at..].chars().peekable(), Vec::new(), &mut found);
@@ -92,7 +94,8 @@ fn resolve(module: &Module, path: &[String]) -> Option<Module> {
     match rest.next()?.as_str() {
         "crate" => out.clear(),
         "super" => drop(out.pop()?),
-        _ => {}
+        "self" => {}
+        within => out.push(within.to_owned()),
     }
     for name in rest {
         if name == "super" {
@@ -137,8 +140,10 @@ pub fn circles(imports: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>>
 
 #[test]
 fn paths_are_read_with_their_braces() {
-    let text = "use crate::{Pass, access::{self, alignment::is_multiple}};\nlet x = super::tma::boxes(1);";
-    let shown: Vec<String> = paths(text).iter().map(|path| path.join("/")).collect();
-    let expected = ["crate/Pass", "crate/access/self", "crate/access/alignment/is_multiple", "super/tma/boxes"];
+    let text =
+        "use crate::{Pass, access::{self, alignment::is_multiple}};\nlet x = super::tma::boxes(1) + reads::of(2);";
+    let shown: Vec<String> = paths(text, &["reads"].into()).iter().map(|path| path.join("/")).collect();
+    let expected =
+        ["reads/of", "crate/Pass", "crate/access/self", "crate/access/alignment/is_multiple", "super/tma/boxes"];
     assert_eq!(shown, expected);
 }

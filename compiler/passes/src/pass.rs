@@ -4,6 +4,7 @@ use rtc_abi::{Feature, Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
+use crate::matrix_unit;
 use crate::plan::Plan;
 
 /// The context of a pass: all it gets in addition to the kernel.
@@ -24,8 +25,10 @@ pub struct PassContext {
 impl PassContext {
     /// Whether warps may be specialized: the target can, and the options allow it.
     pub(crate) fn specializes_warps(&self) -> bool {
-        let features = [Feature::Wgmma, Feature::Tma, Feature::RegisterBudgets];
-        self.structure.warp_specialization().is_some() && features.iter().all(|feature| self.target.has(*feature))
+        let features = [Feature::Tma, Feature::RegisterBudgets];
+        self.structure.warp_specialization().is_some()
+            && matrix_unit::has_async(self.target)
+            && features.iter().all(|feature| self.target.has(*feature))
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value, view};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
@@ -12,7 +11,7 @@ use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 use super::dot_users::computed_from_dot;
 use super::fma_accumulator::fma_accumulator;
 use super::k_width;
-use crate::{PassContext, PassError};
+use crate::{PassContext, PassError, matrix_unit};
 
 /// Layouts of one `dot`.
 pub struct DotLayouts {
@@ -27,7 +26,7 @@ pub struct DotLayouts {
 /// Chooses the kind of all dots and casts operands that the machine form does not take.
 pub fn choose_kinds(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let all = dots(kernel);
-    let by_wgmma: HashSet<Op> = if cx.structure.stages() && cx.target.has(Feature::Wgmma) && !all.is_empty() {
+    let by_wgmma: HashSet<Op> = if cx.structure.stages() && matrix_unit::has_async(cx.target) && !all.is_empty() {
         let infos = axis_info(kernel);
         all.iter().copied().filter(|op| suits_wgmma(kernel, cx, &infos, *op)).collect()
     } else {

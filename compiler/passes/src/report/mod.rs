@@ -10,7 +10,9 @@
 //! all. Which promise or option would change a decision is found by trial (`suggestions.rs` has the candidates): the
 //! driver runs the passes again and compares the [`Grade`]s.
 
+mod forms;
 pub mod outline;
+mod places;
 mod reads;
 mod reasons;
 mod sentences;
@@ -18,19 +20,20 @@ mod suggestions;
 
 use std::fmt;
 
-use rtc_abi::{Feature, Structure};
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, regions, trip_count};
+use rtc_abi::Structure;
+use rtc_ir::{Kernel, Op, Phase};
 use rtc_source::{Code, Diagnostic, Span};
 
 use crate::access::refusal::Refusal;
 use crate::schedule::partition::candidate::Candidate;
-use crate::schedule::partition::config;
-use crate::schedule::partition::persistent;
-use crate::schedule::partition::specialize_warps::{LEAST_SLOTS, is_specialized};
-use crate::{PassContext, PassError};
+use crate::schedule::partition::specialize_warps::is_specialized;
+use crate::{PassContext, PassError, matrix_unit};
 
-use reads::Read;
+use forms::forms;
+use places::{loops_at, spans};
+use reads::{LoopKind, Read};
 use reasons::Plain;
+use sentences::LoopForm;
 pub use suggestions::{Attempt, Suggestion, helps};
 
 /// The decision about one loop of the source.
@@ -71,32 +74,6 @@ impl fmt::Display for Together {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grade(LoopKind, usize, u32);
 
-/// How what a loop loads gets there, the slowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LoopKind {
-    /// There is no such loop any more.
-    Gone,
-    /// Each iteration loads its own.
-    Plain,
-    /// Loads an iteration ahead into registers.
-    Registers,
-    /// Copies by all warps into shared memory.
-    Async,
-    /// Copies by TMA by a warp that does nothing else.
-    Specialized,
-}
-
-/// One form of a loop in the finished kernel.
-#[derive(Clone, Debug, PartialEq)]
-struct LoopForm {
-    way: LoopKind,
-    /// The rest of the sentence: the reason why it is plain, or the prefetch distance.
-    said: String,
-    reads: Vec<Read>,
-    /// In which launches it runs, where the kernel was written out twice.
-    when: Option<String>,
-}
-
 /// The decisions about all loops of `source`, a kernel of any phase. `laid` is the input of `specialize_warps`,
 /// `scheduled` the output of `schedule_loop`; without them no pass has seen the loops. `asked` is the structure of the
 /// options, which may differ from that of the context: a kernel that does not fit into shared memory is compiled again
@@ -114,7 +91,7 @@ pub fn decisions(
         return Ok(spans(source).into_iter().map(decide).collect());
     };
     let is_whole = source.phase == Phase::Tile;
-    let may_be = is_whole && cx.target.has(Feature::Wgmma) && cx.structure.stages() && !is_specialized(scheduled);
+    let may_be = is_whole && matrix_unit::has_async(cx.target) && cx.structure.stages() && !is_specialized(scheduled);
     let together = if may_be { Some(together(laid, cx)?) } else { None };
     let plain = Plain { cx, asked };
     let decide = |span: Span| {
@@ -162,120 +139,6 @@ impl Decision {
     /// The advantage of another decision about the same loop, as part of a sentence.
     pub fn change(&self, other: &Decision) -> String {
         sentences::change(&self.forms, &other.forms)
-    }
-}
-
-/// The places of the loops of a kernel, each once, in program order.
-fn spans(kernel: &Kernel) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for op in rtc_ir::walk(kernel) {
-        match span_of(kernel, op) {
-            Some(span) if regions::is_loop(kernel.kind(op)) && !spans.contains(&span) => spans.push(span),
-            _ => {}
-        }
-    }
-    spans
-}
-
-fn span_of(kernel: &Kernel, op: Op) -> Option<Span> {
-    kernel.loc(kernel.op(op).loc).span
-}
-
-/// The loops that come from the source loop at `span`.
-fn loops_at(kernel: &Kernel, span: Span) -> Vec<Op> {
-    let is_there = |op: &Op| regions::is_loop(kernel.kind(*op)) && span_of(kernel, *op) == Some(span);
-    rtc_ir::walk(kernel).into_iter().filter(is_there).collect()
-}
-
-/// The forms of a loop, each once, the best one first.
-fn forms(laid: &Kernel, scheduled: &Kernel, span: Span, plain: &Plain<'_>) -> Vec<LoopForm> {
-    let loops = loops_at(scheduled, span);
-    let (in_partitions, others): (Vec<Op>, Vec<Op>) =
-        loops.into_iter().partition(|op| scheduled.group_of(*op).partition.is_some());
-    let mut forms: Vec<LoopForm> = others.iter().map(|op| LoopForm::of(laid, scheduled, *op, plain)).collect();
-    forms.extend(LoopForm::of_partitions(scheduled, &in_partitions));
-    // The loop for the last iterations, with masks, is covered by the same remark.
-    let factor = reasons::unrolled_iterations(scheduled, &others);
-    if let (Some(factor), Some(first)) = (factor, forms.first_mut()) {
-        first.said.push_str(&factor);
-        forms.truncate(1);
-    }
-    forms.sort_by_key(|form| std::cmp::Reverse(form.way));
-    let mut different: Vec<LoopForm> = Vec::new();
-    for form in forms {
-        if !different.iter().any(|other| (other.way, &other.said, &other.reads) == (form.way, &form.said, &form.reads))
-        {
-            different.push(form);
-        }
-    }
-    if different.is_empty() {
-        different.push(LoopForm::gone(reasons::why_gone(laid, span)));
-    }
-    if let [one] = &mut different[..] {
-        one.when = None;
-    }
-    different
-}
-
-impl LoopForm {
-    fn gone(said: &str) -> LoopForm {
-        LoopForm { way: LoopKind::Gone, said: said.to_owned(), reads: Vec::new(), when: None }
-    }
-
-    /// That of a loop outside of partitions, as its hints say.
-    fn of(laid: &Kernel, scheduled: &Kernel, op: Op, plain: &Plain<'_>) -> LoopForm {
-        let hints = match scheduled.kind(op) {
-            OpKind::ForRange { hints, .. } => *hints,
-            _ => LoopHints::default(),
-        };
-        let reads = reads::of_loop(scheduled, &[op], &hints);
-        let (way, said) = match (hints.slots, hints.ahead) {
-            (Some(slots), Some(ahead)) => {
-                let mut said = sentences::copies_ahead(scheduled, op, slots, ahead, hints.pending.unwrap_or(0));
-                let before =
-                    loops_at(laid, span_of(scheduled, op).unwrap_or_default()).into_iter().find(|of| *of == op);
-                if let Some(left) = before.and_then(|of| reasons::left(laid, of, false)) {
-                    said.push_str(&format!("; {left}"));
-                }
-                (LoopKind::Async, said)
-            }
-            (Some(_), None) if trip_count(scheduled, op) == Some(1) => {
-                (LoopKind::Plain, reasons::ONE_ITERATION.to_owned())
-            }
-            (Some(_), None) => {
-                let bytes = crate::schedule::pipeline::schedule_loop::ring_bytes(scheduled, op);
-                (
-                    LoopKind::Plain,
-                    format!("shared memory has room for only one slot of {bytes} bytes; use smaller blocks"),
-                )
-            }
-            (None, Some(ahead)) => {
-                (LoopKind::Registers, format!("{} ahead, into registers", sentences::iterations(ahead)))
-            }
-            (None, None) => (LoopKind::Plain, plain.why(laid, scheduled, op)),
-        };
-        LoopForm { way, said, reads, when: reasons::when(scheduled, op) }
-    }
-
-    /// The form of the loops in partitions that come from one source loop.
-    fn of_partitions(kernel: &Kernel, loops: &[Op]) -> Option<LoopForm> {
-        loops.first()?;
-        let reads = reads::of_loop(kernel, loops, &LoopHints::default());
-        let by_tma = reads.iter().any(|read| read.way == LoopKind::Specialized);
-        let has_loops = loops.iter().any(|op| reasons::has_loops(kernel, *op));
-        let (way, said) = match (by_tma, has_loops) {
-            (true, _) => (LoopKind::Specialized, sentences::division(kernel)),
-            (false, true) => {
-                let said = "it contains loops, which are decided separately; the warps are specialized, and copies for its next \
-                            iteration overlap the end of this one";
-                (LoopKind::Plain, said.to_owned())
-            }
-            (false, false) => {
-                let said = reasons::without_dots(kernel, loops[loops.len() - 1]);
-                (LoopKind::Plain, said.unwrap_or("only loops with dots are copied for by the producer warp").to_owned())
-            }
-        };
-        Some(LoopForm { way, said, reads, when: None })
     }
 }
 

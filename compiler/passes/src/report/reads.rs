@@ -2,7 +2,6 @@
 
 use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
 
-use super::LoopKind;
 use crate::access::addresses::{Memory, addresses, loads_of_dots, memory};
 use crate::schedule::pipeline::expand_loop::roots;
 use crate::schedule::pipeline::register_prefetch::{asked_for, beside_copies};
@@ -10,6 +9,21 @@ use crate::schedule::pipeline::stages::copies;
 
 /// Bytes of the widest access of a thread.
 pub(super) const WIDEST: u32 = 16;
+
+/// How what a loop loads gets there, the slowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LoopKind {
+    /// There is no such loop any more.
+    Gone,
+    /// Each iteration loads its own.
+    Plain,
+    /// Loads an iteration ahead into registers.
+    Registers,
+    /// Copies by all warps into shared memory.
+    Async,
+    /// Copies by TMA by a warp that does nothing else.
+    Specialized,
+}
 
 /// The reads through one argument by one mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use rtc_abi::{Feature, Structure};
-use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Value, constant_bits, regions, trip_count};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, Value, constant_bits, regions, trip_count};
 use rtc_source::Span;
 
-use super::{loops_at, reads};
+use super::places::loops_at;
+use super::reads;
 use crate::PassContext;
 use crate::access::addresses::{addresses, is_unchanged, loads_of_dots, memory, small_step};
+use crate::matrix_unit;
 use crate::schedule::operands::staged::copied_width;
 use crate::schedule::pipeline::expand_loop::roots;
 use crate::schedule::pipeline::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
@@ -18,7 +20,7 @@ use crate::tile::alignment_versioning::{self, Ask};
 /// Whether a loop itself has `wgmma` dots.
 pub(super) fn has_wgmma(kernel: &Kernel, of: Op) -> bool {
     let mut own = reads::own_ops(kernel, of).into_iter();
-    own.any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
+    own.any(|op| matrix_unit::is_async_dot(kernel.kind(op)))
 }
 
 /// Whether a loop itself has dots.

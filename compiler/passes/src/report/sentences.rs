@@ -2,9 +2,24 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Type, place_bytes, trip_count};
 
-use super::{LEAST_SLOTS, LoopForm, LoopKind, Read, config, persistent};
+use super::reads::{LoopKind, Read};
+use crate::schedule::partition::specialize_warps::LEAST_SLOTS;
+use crate::schedule::partition::{config, persistent};
 use crate::schedule::pipeline::expand_loop::needs_second_barrier;
 use crate::schedule::pipeline::schedule_loop::ring_bytes;
+
+/// One form of a loop in the finished kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LoopForm {
+    /// How its loads get there.
+    pub way: LoopKind,
+    /// The rest of the sentence: the reason why it is plain, or the prefetch distance.
+    pub said: String,
+    /// What it reads.
+    pub reads: Vec<Read>,
+    /// In which launches it runs, where the kernel was written out twice.
+    pub when: Option<String>,
+}
 
 /// `1 iteration`, `2 iterations`.
 pub(super) fn iterations(number: u32) -> String {

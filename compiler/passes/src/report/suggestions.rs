@@ -4,14 +4,15 @@
 use std::collections::HashSet;
 
 use rtc_abi::spec::LaunchOptions;
-use rtc_abi::{Feature, ParamType, Structure, ValueType};
+use rtc_abi::{ParamType, Structure, ValueType};
 use rtc_ir::analysis::{Affine, Ranges, Symbol};
 use rtc_ir::{Builder, Kernel, Literal, LoopHints, Op, OpKind, Value, ValueDef, regions};
 use rtc_source::Span;
 
-use super::{Decision, Grade, loops_at, reads, reasons, sentences};
+use super::places::loops_at;
+use super::{Decision, Grade, reads, reasons, sentences};
 use crate::schedule::pipeline::stages::stages;
-use crate::{PassContext, PassError};
+use crate::{PassContext, PassError, matrix_unit};
 
 /// Promises are of multiples of so much.
 const MULTIPLE: u32 = 16;
@@ -64,7 +65,7 @@ fn options(kernel: &Kernel, loops: &[Op], cx: &PassContext) -> Vec<Suggestion> {
             _ => Suggestion::Option("num_stages", STAGES.to_string()),
         });
     }
-    let has_partitions = cx.target.has(Feature::Wgmma);
+    let has_partitions = matrix_unit::has_async(cx.target);
     if has_partitions && cx.structure.warp_specialization().is_none() {
         levers.push(Suggestion::Option("warp_specialize", "true".into()));
     }

@@ -6,7 +6,6 @@ pub mod operands;
 pub mod overlap;
 pub mod partition;
 pub mod pipeline;
-mod register_pressure;
 mod resources;
 pub mod tma;
 

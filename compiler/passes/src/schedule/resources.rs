@@ -6,8 +6,11 @@ use super::insert_waits;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
 use crate::{PassContext, PassError};
 
-/// The registers of a consumer thread in addition to all tiles, with other work between dots.
+/// The registers of a thread in addition to all tiles of a loop.
 pub(crate) const SCALAR_REGISTERS: u32 = 16;
+
+/// The registers of a thread in addition to its accumulators.
+pub(crate) const OTHER_REGISTERS: u32 = 56;
 
 /// Bytes of results per warp that go through shared memory at a time.
 pub(crate) const STORED_BYTES: u32 = 4096;

@@ -20,15 +20,14 @@
 
 use std::collections::HashMap;
 
-use rtc_abi::Feature;
 use rtc_ir::effects::{EffectKind, On, Space};
-use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions, view};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Phase, Type, Value, ValueDef, constant_bits, regions, view};
 use rtc_source::{Code, Diagnostic};
 
 use crate::access::addresses::{innermost_loops, loads_of_dots};
 use crate::access::specializable::may_specialize;
 use crate::laid::accelerate_dot;
-use crate::{Pass, PassContext, PassError};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "add-warps", needs: Phase::Tile, leaves: Phase::Tile, run };
@@ -76,7 +75,7 @@ fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     let mut trial = kernel.clone();
     trial.options.num_warps = 2 * GROUP;
     accelerate_dot::choose_kinds(&mut trial, cx)?;
-    let by_wgmma = matches!(trial.kind(dot), OpKind::Dot { kind: DotKind::Wgmma, .. });
+    let by_wgmma = matrix_unit::is_async_dot(trial.kind(dot));
     Ok(by_wgmma && may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)
 }
 
@@ -117,7 +116,7 @@ fn held(kernel: &Kernel, cx: &PassContext, of: Op) -> u64 {
             is_float || dots.iter().any(|dot| dot.acc() == **value)
         }));
     }
-    if !cx.target.has(Feature::Wgmma) {
+    if !matrix_unit::has_async(cx.target) {
         let operands = dots.iter().flat_map(|dot| [dot.lhs(), dot.rhs()]);
         values.extend(
             operands.filter(|value| regions::is_outside(kernel, *value, of) && constant_bits(kernel, *value).is_none()),

@@ -12,14 +12,13 @@
 //!
 //! Only if the warps will likely be specialized (`specialize_warps`), so that copies load both operands.
 
-use rtc_abi::Feature;
 use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Precision, Type, Value, constant_bits, regions, view};
 
 use crate::access::addresses::loads_of_dots;
 use crate::access::specializable::may_specialize;
 use crate::laid::accelerate_dot::{cast_from, runs_along};
-use crate::{Pass, PassContext, PassError};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "transpose-dots", needs: Phase::Tile, leaves: Phase::Tile, run };
@@ -40,7 +39,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         }
     };
     let all: Vec<Op> = rtc_ir::walk(kernel).into_iter().filter(of_kind).collect();
-    if all.is_empty() || !cx.target.has(Feature::Wgmma) || !cx.structure.stages() {
+    if all.is_empty() || !matrix_unit::has_async(cx.target) || !cx.structure.stages() {
         return Ok(());
     }
     let infos = axis_info(kernel);

@@ -135,18 +135,7 @@ impl Count<'_> {
             _ => clock.begin(operands, issued * share),
         }
         match &data.kind {
-            OpKind::Load { .. } => {
-                let moved = self.weight * bytes(kernel, results[0]);
-                self.work.read += moved;
-                // Repeated reads of a loop are counted here.
-                let load = view::Load::at(kernel, op);
-                if !self.of_program[load.pointer()] && !load.mask().is_some_and(|mask| self.of_program[mask]) {
-                    self.work.common += moved;
-                } else {
-                    self.note(load.pointer(), moved);
-                }
-                clock.give(results, GLOBAL);
-            }
+            OpKind::Load { .. } => self.load(op, clock),
             OpKind::Store { .. } => {
                 self.work.written += self.weight * bytes(kernel, view::Store::at(kernel, op).value());
             }
@@ -194,6 +183,21 @@ impl Count<'_> {
             }
             _ => clock.give(results, ARITHMETIC),
         }
+    }
+
+    /// A load. `note` counts repeated reads of a loop.
+    fn load(&mut self, op: Op, clock: &mut Clock) {
+        let kernel = self.kernel;
+        let results = &kernel.op(op).results[..];
+        let moved = self.weight * bytes(kernel, results[0]);
+        self.work.read += moved;
+        let load = view::Load::at(kernel, op);
+        if !self.of_program[load.pointer()] && !load.mask().is_some_and(|mask| self.of_program[mask]) {
+            self.work.common += moved;
+        } else {
+            self.note(load.pointer(), moved);
+        }
+        clock.give(results, GLOBAL);
     }
 
     /// Notes what a load in a loop reads.

@@ -7,13 +7,15 @@
 //! | `count.rs` | the traversal of the kernel, with trip counts |
 //! | `clock.rs` | when the operations of one warp start and end |
 //! | `programs.rs` | which values differ between programs |
-//! | `registers.rs` | how many registers of a thread are live at the same time |
+//! | `registers.rs` | how many registers of a thread are live at the same time, in a kernel |
+//! | `pressure.rs` | the same for the tiles of one loop |
 //!
 //! All are estimates; they are made for comparing kernels of one source with each other.
 
 mod clock;
 mod count;
 pub(crate) mod instructions;
+pub(crate) mod pressure;
 mod programs;
 mod registers;
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{DotKind, Kernel, Op, OpKind, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::{Layout, MatrixDescriptor, SharedLayout, swizzle_for};
 
 use super::buffer_dots;
 use super::mma_operands::in_registers;
+use crate::matrix_unit;
 
 /// Alignment of a buffer that `wgmma` does not read: ldmatrix and copies take 16 bytes.
 const ALIGN: u32 = 128;
@@ -93,7 +94,7 @@ impl Readers {
                         self.by_vectors = true;
                     }
                 }
-                OpKind::Dot { kind: DotKind::Wgmma, .. } => {
+                kind if matrix_unit::is_async_dot(kind) => {
                     let axis = if kernel.operand(user, 1) == value { 0 } else { 1 };
                     let in_memory = axis == 0 || !in_registers(kernel, user);
                     self.in_registers |= !in_memory;
@@ -111,7 +112,7 @@ impl Readers {
 /// Whether a value, perhaps transposed or cast, is an operand of a dot that restricts its layout.
 fn feeds(kernel: &Kernel, value: Value, direct: &HashSet<Op>) -> bool {
     kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
-        OpKind::Dot { kind: DotKind::Wgmma, .. } => true,
+        kind if matrix_unit::is_async_dot(kind) => true,
         OpKind::Trans { .. } => feeds(kernel, kernel.result(user, 0), direct),
         kind if kind.is_unary() => feeds(kernel, kernel.result(user, 0), direct),
         _ => direct.contains(&user),

@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::schedule::pipeline::stages::stages;
 use rtc_abi::Feature;
-use rtc_ir::{Block, Builder, DotKind, Kernel, Op, OpKind, Phase, Value, view};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, view};
 
 use super::buffer_dots;
 use super::mma_operands::stage_dot;
@@ -37,7 +37,7 @@ use crate::access::addresses::{Memory, addresses, innermost_loops, is_unchanged,
 use crate::schedule::pipeline::copy_groups;
 use crate::schedule::pipeline::register_prefetch::{asked_for, hold, most_slots, without_copies};
 use crate::schedule::pipeline::stages::copies;
-use crate::{Pass, PassContext, PassError};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "stage-operands", needs: Phase::Laid, leaves: Phase::Laid, run };
@@ -62,7 +62,7 @@ pub(crate) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>
         outside = !loads.is_empty();
     }
     for op in rtc_ir::walk(kernel) {
-        if let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(op) {
+        if matrix_unit::is_async_dot(kernel.kind(op)) {
             stage_dot(kernel, op, &mut staged)?;
         }
     }

@@ -20,7 +20,7 @@ use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
 use rtc_layout::Conversion;
 
 use crate::laid::conversions::conversion_of;
-use crate::schedule::register_pressure::pressure;
+use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

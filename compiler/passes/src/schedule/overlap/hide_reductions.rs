@@ -19,8 +19,8 @@ use std::collections::HashSet;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits};
 
 use super::issue_async_dots;
-use crate::schedule::register_pressure::pressure;
 use crate::schedule::resources::SCALAR_REGISTERS;
+use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

@@ -25,11 +25,12 @@
 use std::collections::HashSet;
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Traits, Type, Value, regions, view};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Traits, Type, regions, view};
 
 use crate::pass::missing;
 use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
+use crate::work::pressure::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -193,12 +194,9 @@ impl ChainedDots {
 
     /// The registers that both dots hold while they are in flight.
     fn registers(&self, kernel: &Kernel) -> u32 {
-        let words = |value: Value| {
-            let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
-            kernel.layout_of(value).map_or(0, |layout| layout.registers() * bits / 32)
-        };
-        let [first, second] = [self.first.mma, self.second.mma];
-        words(kernel.result(first, 0)) + words(kernel.result(second, 0)) + words(kernel.operand(second, 0))
+        let (first, second) = (self.first.mma, self.second.mma);
+        let held = [kernel.result(first, 0), kernel.result(second, 0), kernel.operand(second, 0)];
+        held.into_iter().map(|value| words_of_tile(kernel, value)).sum()
     }
 
     /// Begins both dots without waiting for them, and waits for the first behind the second, for the second in the next

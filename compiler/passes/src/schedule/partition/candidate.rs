@@ -2,14 +2,16 @@
 //! results.
 
 use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 
 use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
-use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
+use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
 
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
-use super::row_vectors::{self, Row};
+use super::transfers::row_vectors::Row;
+use super::transfers::{self, Source, Transfer};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::access::clamped_rows;
@@ -21,18 +23,18 @@ use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
 use crate::schedule::tma::tma_reductions;
-use crate::{PassContext, PassError};
+use crate::{PassContext, PassError, matrix_unit};
 
 /// A kernel whose warps can be divided.
 pub(crate) struct Candidate {
     /// Its loops with dots, in program order.
     pub loops: Vec<ProducerLoop>,
-    /// The type of a slot of each ring: the first copies of all loops share a ring, the second ones, and so on.
-    pub rings: Vec<SharedType>,
+    /// The rings: of each way, the first transfers of all loops share one, the second ones, and so on.
+    pub rings: Vec<Ring>,
+    /// How many groups the boxes of a loop form.
+    pub groups: usize,
     /// Operands that loops read since before them.
     pub before: Vec<ResidentOperand>,
-    /// The same for rows, which have a group of barriers of their own.
-    pub row_rings: Vec<SharedType>,
     /// Stores, and atomic operations like them, that can be copies.
     pub stores: Vec<(Op, BoxAccess)>,
     /// The memory that the kernel writes.
@@ -41,12 +43,20 @@ pub(crate) struct Candidate {
     pub clamps: Vec<Op>,
 }
 
+/// A ring.
+pub(crate) struct Ring {
+    /// The type of a slot.
+    pub ty: SharedType,
+    /// The alignment.
+    pub align: u32,
+}
+
 impl Candidate {
     /// The candidate in a kernel, and the kernel with copies instead of loads; or the refusal.
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
-        let Loads { accesses, version, rows, before } = match accesses(&staged, cx.plan) {
+        let Loads { accesses, version, others, before } = match accesses(&staged, cx.plan) {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -65,13 +75,13 @@ impl Candidate {
             return Ok(Err(Refusal::WrittenInLoop));
         }
         let before = resident_operands::stored(&staged, &before, &loops, &written, cx.plan.resident);
-        let mut with_rows = Vec::new();
+        let mut with_others = Vec::new();
         for of in loops {
-            with_rows.push((of, row_vectors::stage(&mut staged, of, &rows, &written)?));
+            with_others.push((of, transfers::stage_others(&mut staged, of, &others, &written)?));
         }
         let mut producers = Vec::new();
-        for (of, rows) in with_rows {
-            producers.push(producer(&staged, of, rows, &by_pointer)?);
+        for (of, others) in with_others {
+            producers.push(producer(&staged, of, others, &by_pointer)?);
         }
         let mut found = match Candidate::in_staged(&staged, producers, written) {
             Ok(found) => found,
@@ -92,16 +102,15 @@ impl Candidate {
         let all = rtc_ir::walk(kernel);
         let ranges = Ranges::new(kernel);
         let mut known = BoxAnalysis::new(kernel, &ranges);
-        let (rings, before, row_rings, stores, clamps) = Default::default();
-        let mut found = Candidate { loops, rings, before, row_rings, stores, written, clamps };
+        let (rings, before, stores, clamps) = Default::default();
+        let mut found = Candidate { loops, rings, groups: 0, before, stores, written, clamps };
         for producer in &found.loops {
             producer.check_body(kernel)?;
-            for (copy, access) in &producer.copies {
-                let copy = *copy;
-                if buffer_boxes::boxes_of(kernel, view::CopyAsync::at(kernel, copy).buffer(), access).is_none() {
+            for (buffer, access) in producer.boxes() {
+                if buffer_boxes::boxes_of(kernel, buffer, access).is_none() {
                     return Err(Refusal::BufferLayout);
                 }
-                check_wraps(&mut known, view::CopyAsync::at(kernel, copy).buffer(), access)?;
+                check_wraps(&mut known, buffer, access)?;
             }
         }
         found.find_rings(kernel)?;
@@ -118,7 +127,7 @@ impl Candidate {
 
     /// Whether an index of a copy may be negative, which costs more than it gains unless dots overlap.
     pub fn begins_before(&self) -> bool {
-        self.loops.iter().flat_map(|of| &of.copies).any(|(_, access)| access.may_begin_before())
+        self.loops.iter().flat_map(ProducerLoop::boxes).any(|(_, access)| access.may_begin_before())
     }
 
     /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
@@ -139,42 +148,60 @@ impl Candidate {
         if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
             return Err(Refusal::LoopsNested);
         }
-        let makes = |of: &ProducerLoop| of.copies.iter().any(|(_, access)| access.is_made);
+        let makes = |of: &ProducerLoop| of.boxes().any(|(_, access)| access.is_made);
         if self.loops.len() > 1 && self.loops.iter().any(makes) {
             return Err(Refusal::LoopsWithMaps);
         }
-        for of in &self.loops {
-            for (number, (copy, _)) in of.copies.iter().enumerate() {
-                serve(kernel, &mut self.rings, number, view::CopyAsync::at(kernel, *copy).buffer())?;
+        let all = self.loops.iter().flat_map(|of| &of.transfers);
+        let mut ways: Vec<Discriminant<Source>> = Vec::new();
+        for way in all.map(|transfer| discriminant(&transfer.source)) {
+            if !ways.contains(&way) {
+                ways.push(way);
             }
-            for (number, (buffer, _)) in of.rows.iter().enumerate() {
-                serve(kernel, &mut self.row_rings, number, *buffer)?;
+        }
+        for way in ways {
+            let first = self.rings.len();
+            for of in &mut self.loops {
+                let own = of.transfers.iter_mut().filter(|transfer| discriminant(&transfer.source) == way);
+                for (number, transfer) in own.enumerate() {
+                    transfer.ring = first + number;
+                    serve(kernel, &mut self.rings, transfer)?;
+                }
             }
         }
         Ok(())
     }
 
     /// The groups of all loops. Slots and phases are counted through all loops, so each loop has to go on with the barriers
-    /// of all groups.
+    /// of all groups: those of boxes, and one of all others.
     fn find_groups(&mut self, kernel: &Kernel) -> Result<(), PassError> {
-        self.loops.iter_mut().try_for_each(|of| of.find_groups(kernel))?;
-        if self.loops.iter().any(|of| of.groups != self.loops[0].groups) {
-            self.loops.iter_mut().flat_map(|of| &mut of.groups).for_each(|group| *group = 0);
+        let groups = self.loops.iter().map(|of| of.groups(kernel)).collect::<Result<Vec<_>, _>>()?;
+        let alike = groups.iter().all(|other| *other == groups[0]);
+        self.groups = if alike { groups[0].iter().max().map_or(0, |last| last + 1) } else { 1 };
+        for (of, groups) in self.loops.iter_mut().zip(groups) {
+            for (number, transfer) in of.transfers.iter_mut().enumerate() {
+                transfer.group = groups.get(number).map_or(self.groups, |group| if alike { *group } else { 0 });
+            }
         }
         Ok(())
     }
 }
 
-/// Makes a ring also fit a buffer.
-fn serve(kernel: &Kernel, rings: &mut Vec<SharedType>, number: usize, buffer: Value) -> Result<(), Refusal> {
-    let ty = kernel.value_type(buffer).as_shared().ok_or(Refusal::BufferLayout)?;
-    match rings.get_mut(number) {
-        None => rings.push(ty),
-        Some(ring) if ring.elem != ty.elem => {
-            return Err(Refusal::RingTypes);
-        }
-        Some(ring) if place_bytes(Type::Shared(*ring)) < place_bytes(Type::Shared(ty)) => *ring = ty,
-        Some(_) => {}
+/// Makes the ring of a transfer fit its buffer.
+fn serve(kernel: &Kernel, rings: &mut Vec<Ring>, transfer: &Transfer) -> Result<(), Refusal> {
+    let ty = kernel.value_type(transfer.buffer).as_shared().ok_or(Refusal::BufferLayout)?;
+    let made = kernel.def_op(transfer.buffer).map(|made| kernel.kind(made));
+    let Some(&OpKind::AllocShared { align, .. }) = made else { return Err(Refusal::BufferLayout) };
+    let Some(ring) = rings.get_mut(transfer.ring) else {
+        rings.push(Ring { ty, align });
+        return Ok(());
+    };
+    if ring.ty.elem != ty.elem {
+        return Err(Refusal::RingTypes);
+    }
+    ring.align = ring.align.max(align);
+    if place_bytes(Type::Shared(ring.ty)) < place_bytes(Type::Shared(ty)) {
+        ring.ty = ty;
     }
     Ok(())
 }
@@ -186,8 +213,8 @@ struct Loads {
     /// Why other versions of these loads are of no boxes. In a version of a loop for multiples (alignment versioning)
     /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
     version: Option<Refusal>,
-    /// Loads of row vectors.
-    rows: HashMap<Op, Row>,
+    /// Loads that a producer brings, but not for dots.
+    others: HashMap<Op, Row>,
     /// Loads of boxes, before the loops.
     before: HashMap<Op, BoxAccess>,
 }
@@ -196,7 +223,7 @@ struct Loads {
 fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     let mmas = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
-        all.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Dot { kind: DotKind::Wgmma, .. }))
+        all.into_iter().any(|op| matrix_unit::is_async_dot(kernel.kind(op)))
     };
     let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
     if loops.is_empty() {
@@ -235,9 +262,9 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
         return Err(*reason);
     }
     let version = refused.first().map(|(_, reason)| *reason);
-    let rows = if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(&mut known, &loops) };
+    let others = transfers::find_others(&mut known, &loops, plan);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
-    Ok(Loads { accesses: out, version, rows, before })
+    Ok(Loads { accesses: out, version, others, before })
 }
 
 /// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
@@ -259,14 +286,18 @@ fn is_staged(kernel: &Kernel, op: Op) -> bool {
 fn producer(
     kernel: &Kernel,
     of: Op,
-    rows: Vec<row_vectors::StagedRow>,
+    others: Vec<Transfer>,
     accesses: &HashMap<Value, BoxAccess>,
 ) -> Result<ProducerLoop, PassError> {
     let path = path(kernel, of).ok_or_else(|| missing("the loops and branches around a loop"))?;
-    let with_access = |copy: Op| Some((copy, accesses.get(&view::CopyAsync::at(kernel, copy).pointer())?.clone()));
-    let copies: Option<Vec<_>> = copies(kernel, of).into_iter().map(with_access).collect();
-    let copies = copies.ok_or_else(|| missing("the box of a copy"))?;
-    Ok(ProducerLoop { of, path, copies, groups: Vec::new(), rows })
+    let transfer = |op: Op| {
+        let copy = view::CopyAsync::at(kernel, op);
+        Some(Transfer::of_box(copy.buffer(), accesses.get(&copy.pointer())?.clone(), kernel.op(op).loc))
+    };
+    let transfers: Option<Vec<_>> = copies(kernel, of).into_iter().map(transfer).collect();
+    let mut transfers = transfers.ok_or_else(|| missing("the box of a copy"))?;
+    transfers.extend(others);
+    Ok(ProducerLoop { of, path, transfers })
 }
 
 /// The operations around a loop and itself, from the outside in.

@@ -53,15 +53,8 @@ pub(crate) struct PartitionConfig {
 }
 
 /// The buffer behind a view of one.
-pub(crate) fn buffer_of(kernel: &Kernel, mut value: Value) -> Option<Value> {
-    while let Some(op) = kernel.def_op(value) {
-        match kernel.kind(op) {
-            OpKind::SharedTrans { .. } | OpKind::CopyAwait {} => value = kernel.operand(op, 0),
-            OpKind::AllocShared { .. } => return Some(value),
-            _ => return None,
-        }
-    }
-    None
+pub(crate) fn buffer_of(kernel: &Kernel, value: Value) -> Option<Value> {
+    kernel.allocation(value).map(|made| kernel.result(made, 0))
 }
 
 /// Whether a buffer is a ring that copies fill.

@@ -168,40 +168,58 @@ pub(crate) fn defer(
     };
     let within = last(false).ok_or_else(|| missing("a value"))?;
 
-    // Under the dot.
     let of = found.loops[0].of;
-    let body = kernel.op(of).blocks[0];
-    let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
-    let mma = mma.ok_or_else(|| missing("a product"))?;
-    *kernel.kind_mut(mma) = OpKind::MmaAsync {};
-    keep_acc(kernel, of, mma, turns)?;
-    let left = kernel.next_op(of).ok_or_else(|| missing("an end"))?;
-    let acc = kernel.result(mma, 0);
-    let wait = Builder::after(kernel, mma).await_dots(&[acc])?;
-    kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
-    let index = kernel.block(body).args[0];
-    for number in 0..store.pieces {
-        let count = constant_like(kernel, wait, index, number)?;
-        let mut builder = Builder::before(kernel, wait);
-        let now = builder.cmpi(index, count, Predicate::Eq)?;
-        let condition = builder.andi(now, within.there)?;
-        let inside = branch(kernel, wait, condition)?;
-        store_piece(kernel, inside, out, &within, number, elem)?;
-    }
-    // The rest: before the new results are converted, which then use the same registers.
-    let upper = view::ForRange::at(kernel, of).upper();
-    for number in 0..store.pieces {
-        let count = constant_like(kernel, left, upper, number)?;
-        let mut builder = Builder::before(kernel, left);
-        let few = builder.cmpi(upper, count, Predicate::Le)?;
-        let condition = builder.andi(few, within.there)?;
-        let inside = branch(kernel, left, condition)?;
-        store_piece(kernel, inside, out, &within, number, elem)?;
-    }
+    store_under_dot(kernel, of, turns, out, &within, elem)?;
+    store_rest(kernel, of, out, &within, elem)?;
     kernel.erase(*op);
     let next = kernel.next_op(first).ok_or_else(|| missing("an end"))?;
     let after = last(true).ok_or_else(|| missing("a value"))?;
     store_all(kernel, next, out, &after, elem)
+}
+
+/// Stores a piece in each of the first iterations of a loop, while its dot is in flight.
+fn store_under_dot(
+    kernel: &mut Kernel,
+    of: Op,
+    turns: PathStep,
+    out: Value,
+    last: &DeferredResult,
+    elem: Elem,
+) -> Result<(), PassError> {
+    let body = kernel.op(of).blocks[0];
+    let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
+    let mma = mma.ok_or_else(|| missing("a dot"))?;
+    *kernel.kind_mut(mma) = OpKind::MmaAsync {};
+    keep_acc(kernel, of, mma, turns)?;
+    let acc = kernel.result(mma, 0);
+    let wait = Builder::after(kernel, mma).await_dots(&[acc])?;
+    kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+    let index = kernel.block(body).args[0];
+    for number in 0..last.store.pieces {
+        let count = constant_like(kernel, wait, index, number)?;
+        let mut builder = Builder::before(kernel, wait);
+        let now = builder.cmpi(index, count, Predicate::Eq)?;
+        let condition = builder.andi(now, last.there)?;
+        let inside = branch(kernel, wait, condition)?;
+        store_piece(kernel, inside, out, last, number, elem)?;
+    }
+    Ok(())
+}
+
+/// Stores the pieces for which a loop has too few iterations right after the loop: the new results are converted later,
+/// and then use the same registers.
+fn store_rest(kernel: &mut Kernel, of: Op, out: Value, last: &DeferredResult, elem: Elem) -> Result<(), PassError> {
+    let left = kernel.next_op(of).ok_or_else(|| missing("an end"))?;
+    let upper = view::ForRange::at(kernel, of).upper();
+    for number in 0..last.store.pieces {
+        let count = constant_like(kernel, left, upper, number)?;
+        let mut builder = Builder::before(kernel, left);
+        let few = builder.cmpi(upper, count, Predicate::Le)?;
+        let condition = builder.andi(few, last.there)?;
+        let inside = branch(kernel, left, condition)?;
+        store_piece(kernel, inside, out, last, number, elem)?;
+    }
+    Ok(())
 }
 
 /// Stores all that waits.

@@ -12,5 +12,5 @@ pub(crate) mod persistent;
 pub(crate) mod producer_loop;
 pub(crate) mod resident_operands;
 pub(crate) mod rings;
-pub(crate) mod row_vectors;
 pub mod specialize_warps;
+pub(crate) mod transfers;

@@ -7,7 +7,6 @@
 use rtc_abi::Persistent;
 use rtc_ir::{
     Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueDef, ValueMap,
-    view,
 };
 
 use super::candidate::Candidate;
@@ -17,7 +16,6 @@ use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
 use super::resident_operands::{self, ResidentCopy};
 use super::rings::{Shared, SlotBarriers};
-use super::row_vectors;
 use crate::PassError;
 use crate::access::addresses::memory;
 use crate::pass::missing;
@@ -66,12 +64,12 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     let is_program = |op: &Op| *op != ret && !buffers.contains(&Some(*op));
     let program: Vec<Op> = kernel.ops(kernel.body()).filter(is_program).collect();
 
-    let mut shared = Shared { form, barriers: Vec::new(), groups: 0, rings: Vec::new(), row_rings: Vec::new(), grid };
-    make_rings(kernel, ret, found, &mut shared)?;
+    let rings = make_rings(kernel, ret, found, form)?;
     let before = found.before.iter().zip(&maps.before);
     let brought = before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, consumer_warps(form)));
     let brought = brought.collect::<Result<Vec<ResidentCopy<'_>>, _>>()?;
-    make_barriers(kernel, ret, found, &mut shared)?;
+    let barriers = make_barriers(kernel, ret, found, form)?;
+    let shared = Shared { form, barriers, rings, grid };
     let outs = tensor_maps::buffers(&maps.stores, &mut Builder::before(kernel, ret))?;
     let partitions = divide(kernel, ret, form, grid, unequal)?;
     let [producer, consumer] = [Role::Producer, Role::Consumer]
@@ -101,34 +99,35 @@ fn consumer_warps(form: &PartitionConfig) -> u32 {
     form.partitions.iter().filter(|partition| partition.role == Role::Consumer).map(|partition| partition.warps).sum()
 }
 
-/// The rings of the copies.
-fn make_rings(kernel: &mut Kernel, ret: Op, found: &Candidate, shared: &mut Shared<'_>) -> Result<(), PassError> {
-    for (number, ty) in found.rings.iter().enumerate() {
-        let mut align = 1;
-        for (copy, _) in found.loops.iter().filter_map(|of| of.copies.get(number)) {
-            let made = kernel.def_op(view::CopyAsync::at(kernel, *copy).buffer()).map(|made| kernel.kind(made));
-            let Some(OpKind::AllocShared { align: own, .. }) = made else { return Err(missing("a buffer")) };
-            align = align.max(*own);
-        }
-        let ty = SharedType { slots: shared.form.slots, ..*ty };
-        shared.rings.push(Builder::before(kernel, ret).buffer(ty, align)?);
-    }
-    Ok(())
+/// The rings.
+fn make_rings(
+    kernel: &mut Kernel,
+    ret: Op,
+    found: &Candidate,
+    form: &PartitionConfig,
+) -> Result<Vec<Value>, PassError> {
+    let mut builder = Builder::before(kernel, ret);
+    let rings = found.rings.iter();
+    Ok(rings
+        .map(|ring| builder.buffer(SharedType { slots: form.slots, ..ring.ty }, ring.align))
+        .collect::<Result<_, _>>()?)
 }
 
-/// The rings of rows, and the barriers of all rings.
-fn make_barriers(kernel: &mut Kernel, ret: Op, found: &Candidate, shared: &mut Shared<'_>) -> Result<(), PassError> {
-    let slots = shared.form.slots;
+/// The barriers of all groups.
+fn make_barriers(
+    kernel: &mut Kernel,
+    ret: Op,
+    found: &Candidate,
+    form: &PartitionConfig,
+) -> Result<Vec<SlotBarriers>, PassError> {
     let mut builder = Builder::before(kernel, ret);
-    for ty in &found.row_rings {
-        shared.row_rings.push(builder.buffer(SharedType { slots, ..*ty }, row_vectors::ALIGN)?);
+    let last = found.loops.iter().flat_map(|of| &of.transfers).map(|transfer| transfer.group).max();
+    let mut barriers = Vec::new();
+    for _ in 0..last.map_or(0, |last| last + 1) {
+        let (full, empty) = (builder.barriers(form.slots, 1)?, builder.barriers(form.slots, consumer_warps(form))?);
+        barriers.push(SlotBarriers { full, empty });
     }
-    shared.groups = found.loops[0].groups.iter().max().map_or(0, |last| last + 1);
-    for _ in 0..shared.groups + usize::from(!shared.row_rings.is_empty()) {
-        let (full, empty) = (builder.barriers(slots, 1)?, builder.barriers(slots, consumer_warps(shared.form))?);
-        shared.barriers.push(SlotBarriers { full, empty });
-    }
-    Ok(())
+    Ok(barriers)
 }
 
 /// Makes the partitions, each with an empty loop over the programs of the block that carries a slot and its phase.

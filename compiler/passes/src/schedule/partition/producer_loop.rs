@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
 use super::config;
-use super::row_vectors;
+use super::transfers::Transfer;
 use crate::PassError;
 use crate::access::box_analysis::BoxAccess;
 use crate::access::refusal::Refusal;
@@ -17,13 +17,8 @@ pub(crate) struct ProducerLoop {
     pub of: Op,
     /// The loops and branches around it and itself, from the outside in.
     pub path: Vec<Op>,
-    /// Its copies, in program order.
-    pub copies: Vec<(Op, BoxAccess)>,
-    /// For each copy the number of the group that it belongs to: those which the same dot is the first to read. A group
-    /// has barriers of its own.
-    pub groups: Vec<usize>,
-    /// Its rows, by the buffers that it reads them from.
-    pub rows: Vec<row_vectors::StagedRow>,
+    /// What is copied for it: boxes in program order, then what no dot takes its operand from.
+    pub transfers: Vec<Transfer>,
 }
 
 impl ProducerLoop {
@@ -38,7 +33,7 @@ impl ProducerLoop {
     pub fn check_body(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let body = kernel.op(self.of).blocks[0];
         let inside = rtc_ir::walk_block(kernel, body);
-        let copied: HashSet<Value> = self.copies.iter().map(|(op, _)| kernel.operand(*op, 1)).collect();
+        let copied: HashSet<Value> = self.transfers.iter().map(|transfer| transfer.buffer).collect();
         for op in &inside {
             match kernel.kind(*op) {
                 OpKind::Mma {} => {
@@ -64,46 +59,40 @@ impl ProducerLoop {
         Ok(())
     }
 
-    /// Finds the groups of a loop with such a body.
-    pub fn find_groups(&mut self, kernel: &Kernel) -> Result<(), PassError> {
+    /// Its boxes, with the buffers that they are copied to.
+    pub fn boxes(&self) -> impl Iterator<Item = (Value, &BoxAccess)> {
+        self.transfers.iter().filter_map(|transfer| Some((transfer.buffer, transfer.access()?)))
+    }
+
+    /// The groups of its boxes, if it has such a body: those which the same dot is the first to read are one.
+    pub fn groups(&self, kernel: &Kernel) -> Result<Vec<usize>, PassError> {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
-        for (copy, _) in &self.copies {
-            let copied = Some(view::CopyAsync::at(kernel, *copy).buffer());
-            let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == copied);
+        for (buffer, _) in self.boxes() {
+            let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == Some(buffer));
             let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);
         }
         let mut order = heads.clone();
         order.sort_unstable();
         order.dedup();
-        self.groups = heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect();
-        Ok(())
+        Ok(heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect())
     }
 }
 
 /// Whether a tile is read from one of these buffers and only changes its layout.
-fn is_plain_copy(kernel: &Kernel, mut tile: Value, copied: &HashSet<Value>) -> bool {
-    while let Some(op) = kernel.def_op(tile) {
-        match kernel.kind(op) {
-            OpKind::LocalLoad {} => {
-                return config::buffer_of(kernel, kernel.operand(op, 0)).is_some_and(|buffer| copied.contains(&buffer));
-            }
-            OpKind::Trans { .. } | OpKind::ConvertLayout {} => tile = kernel.operand(op, 0),
-            _ => return false,
-        }
-    }
-    false
+fn is_plain_copy(kernel: &Kernel, tile: Value, copied: &HashSet<Value>) -> bool {
+    let read = kernel.source_through(tile, |kind| matches!(kind, OpKind::Trans { .. } | OpKind::ConvertLayout {}));
+    let buffer = view::LocalLoad::defining(kernel, read).and_then(|load| config::buffer_of(kernel, load.buffer()));
+    buffer.is_some_and(|buffer| copied.contains(&buffer))
 }
 
 /// The buffer that an operand of a dot is, or is read from.
 fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
-    while let Some(op) = kernel.def_op(operand) {
-        match kernel.kind(op) {
-            OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {} => {}
-            kind if kind.is_unary() => {}
-            _ => break,
-        }
+    let hands_on = |kind: &OpKind| {
+        kind.is_unary() || matches!(kind, OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {})
+    };
+    while let Some(op) = kernel.def_op(operand).filter(|op| hands_on(kernel.kind(*op))) {
         operand = kernel.operand(op, 0);
     }
     config::buffer_of(kernel, operand)

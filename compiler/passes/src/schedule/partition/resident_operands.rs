@@ -14,16 +14,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{Block, Builder, DotKind, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value};
+use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Position, Type, Value, view};
 
-use super::rings::{SlotBarriers, bytes_of, fill};
+use super::rings::SlotBarriers;
+use super::transfers::Copies;
 use crate::PassError;
 use crate::access::addresses::Memory;
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::matrix_unit;
 use crate::pass::missing;
 use crate::schedule::tma::buffer_boxes::boxes_of;
 use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::tensor_maps::CopyMap;
 
 /// The bytes that a thread loads at once at best.
 const WIDE: u32 = 16;
@@ -46,9 +47,10 @@ pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op], asked: Option<bool
         loops.iter().flat_map(|of| rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0])).collect();
     let mut found = HashMap::new();
     for op in &inside {
-        let OpKind::Dot { kind: DotKind::Wgmma, .. } = kernel.kind(*op) else { continue };
-        let Some(load) = loaded(kernel, kernel.operand(*op, 0), loops, asked).filter(|load| !inside.contains(load))
-        else {
+        let Some(dot) = view::Dot::of(kernel, *op).filter(|_| matrix_unit::is_async_dot(kernel.kind(*op))) else {
+            continue;
+        };
+        let Some(load) = loaded(kernel, dot.lhs(), loops, asked).filter(|load| !inside.contains(load)) else {
             continue;
         };
         if let Some(access) = known.load(load).ok().filter(|access| !access.is_made) {
@@ -59,19 +61,13 @@ pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op], asked: Option<bool
 }
 
 /// The load of a tile, perhaps behind a change of layout or a transposition, unless threads do it better.
-fn loaded(kernel: &Kernel, mut value: Value, loops: &[Op], asked: Option<bool>) -> Option<Op> {
-    loop {
-        let op = kernel.def_op(value)?;
-        match kernel.kind(op) {
-            OpKind::Load { volatile: false, vector, .. } => {
-                let bytes = kernel.value_type(value).elem()?.bytes();
-                let is_better = loops.len() > 1 || vector.unwrap_or(1) * bytes < WIDE;
-                return asked.unwrap_or(is_better).then_some(op);
-            }
-            OpKind::ConvertLayout {} | OpKind::Trans { .. } => value = kernel.operand(op, 0),
-            _ => return None,
-        }
-    }
+fn loaded(kernel: &Kernel, tile: Value, loops: &[Op], asked: Option<bool>) -> Option<Op> {
+    let value = kernel.source_through(tile, |kind| matches!(kind, OpKind::Trans { .. } | OpKind::ConvertLayout {}));
+    let load = kernel.def_op(value)?;
+    let &OpKind::Load { volatile: false, vector, .. } = kernel.kind(load) else { return None };
+    let bytes = kernel.value_type(value).elem()?.bytes();
+    let is_better = loops.len() > 1 || vector.unwrap_or(1) * bytes < WIDE;
+    asked.unwrap_or(is_better).then_some(load)
 }
 
 /// Those of the loads that are stored to shared memory for dots outside of the loops, in program order.
@@ -104,7 +100,7 @@ pub(crate) fn stored(
 /// An operand on its way into the partitions.
 pub(crate) struct ResidentCopy<'b> {
     before: &'b ResidentOperand,
-    map: &'b CopyMap,
+    copies: &'b Copies<'b>,
     barriers: SlotBarriers,
 }
 
@@ -114,14 +110,14 @@ impl<'b> ResidentCopy<'b> {
         kernel: &mut Kernel,
         at: Op,
         before: &'b ResidentOperand,
-        map: &'b CopyMap,
+        copies: &'b Copies<'b>,
         warps: u32,
     ) -> Result<ResidentCopy<'b>, PassError> {
         let made = kernel.def_op(before.buffer).ok_or_else(|| missing("a buffer"))?;
         kernel.move_op(made, Position::Before(at));
         let mut builder = Builder::before(kernel, at);
         let barriers = SlotBarriers { full: builder.barriers(1, 1)?, empty: builder.barriers(1, warps)? };
-        Ok(ResidentCopy { before, map, barriers })
+        Ok(ResidentCopy { before, copies, barriers })
     }
 
     /// The copies of the producer, before its first loop `at`.
@@ -132,8 +128,10 @@ impl<'b> ResidentCopy<'b> {
         let last = builder.xori(phase, one)?;
         builder.barrier_wait(empty, last)?;
         builder.barrier()?;
-        builder.barrier_expect(full, bytes_of(self.map))?;
-        fill(kernel, at, names, (&self.before.access, self.map), self.before.buffer, full)
+        let (copies, buffer) = (self.copies, self.before.buffer);
+        let bytes = copies.bytes(builder.kernel(), buffer);
+        builder.barrier_expect(full, bytes)?;
+        copies.issue(kernel, at, names, buffer, full)
     }
 
     /// The consumer's replacement of the store, and its arrival after the last loop.

@@ -9,33 +9,28 @@
 
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Loc, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap,
-    constant_bits, place_bytes, regions, view,
+    constant_bits, regions, view,
 };
 
 use super::branch::branch;
 use super::config::PartitionConfig;
 use super::loop_carried::{self, Level, PathStep};
 use super::producer_loop::ProducerLoop;
+use super::transfers::{Copies, Transfer};
 use crate::PassError;
-use crate::access::box_analysis::BoxAccess;
 use crate::pass::missing;
 use crate::schedule::pipeline::copy_groups;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::kernel_tensor_maps;
-use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes};
 
 /// The buffers and barriers that both partitions use.
 pub(crate) struct Shared<'f> {
     /// The numbers of the new form.
     pub form: &'f PartitionConfig,
-    /// One pair for each group of copies, and a last one for row vectors if there are any.
+    /// One pair for each group of transfers.
     pub barriers: Vec<SlotBarriers>,
-    /// The number of groups of copies.
-    pub groups: usize,
-    /// In the order of the copies in a loop; a loop that copies less uses the first ones.
+    /// The rings, by the numbers that transfers have.
     pub rings: Vec<Value>,
-    /// The same for rows.
-    pub row_rings: Vec<Value>,
     /// The numbers of programs.
     pub grid: [Value; 3],
 }
@@ -80,19 +75,11 @@ impl Shared<'_> {
         Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
     }
 
-    /// A slot of a ring, as a buffer like `single`.
-    fn place(
-        &self,
-        kernel: &mut Kernel,
-        before: Op,
-        ring: Value,
-        slot: Value,
-        single: Value,
-    ) -> Result<Value, PassError> {
-        let ty = kernel.value_type(single);
+    /// The slot of a transfer, as a buffer like its own.
+    fn place(&self, kernel: &mut Kernel, before: Op, slot: Value, transfer: &Transfer) -> Result<Value, PassError> {
         let mut builder = Builder::before(kernel, before);
-        let place = builder.slot(ring, slot)?;
-        match ty.as_shared() {
+        let place = builder.slot(self.rings[transfer.ring], slot)?;
+        match kernel.value_type(transfer.buffer).as_shared() {
             Some(ty) if kernel.value_type(place) != Type::Shared(ty) => {
                 Ok(Builder::before(kernel, before).shared_view_as(place, ty)?)
             }
@@ -123,7 +110,7 @@ impl Shared<'_> {
         kernel: &mut Kernel,
         of: &ProducerLoop,
         map: &ValueMap,
-        maps: &[CopyMap],
+        copies: &[Copies<'_>],
         programs: Op,
         pids: [Value; 3],
     ) -> Result<(), PassError> {
@@ -139,10 +126,8 @@ impl Shared<'_> {
         let state = self.carry(kernel, programs, &path)?;
         let names = Names { pids, grid: self.grid, map: Some(map) };
         for (group, barriers) in self.barriers.iter().enumerate() {
-            let members: Vec<usize> = (0..maps.len()).filter(|number| of.groups[*number] == group).collect();
-            let mut bytes = members.iter().map(|number| bytes_of(&maps[*number])).sum();
-            let rows = if group == self.groups { &of.rows[..] } else { &[] };
-            bytes += rows.iter().map(|(row, _)| place_bytes(kernel.value_type(*row)) as u32).sum::<u32>();
+            let members = || of.transfers.iter().zip(copies).filter(|(transfer, _)| transfer.group == group);
+            let bytes = members().map(|(transfer, copies)| copies.bytes(kernel, transfer.buffer)).sum();
             let mut builder = Builder::before(kernel, state.end);
             let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
             let full = builder.slot(barriers.full, state.slot)?;
@@ -152,30 +137,18 @@ impl Shared<'_> {
             // A warp that came later than the next time the slot is freed would wait for the time after that.
             builder.barrier()?;
             builder.barrier_expect(full, bytes)?;
-            for (number, (buffer, row)) in rows.iter().enumerate() {
-                let place = self.place(kernel, state.end, self.row_rings[number], state.slot, *buffer)?;
-                let at = names.sum_in(kernel, state.end, &row.at, Elem::I64)?;
-                let mut builder = Builder::before(kernel, state.end);
-                let pointer = builder.addptr(row.base, at)?;
-                builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
-            }
-            for number in members {
-                let (copy, access) = &of.copies[number];
-                let (loc, last) = (kernel.op(*copy).loc, kernel.previous_op(state.end));
-                let place = self.place(
-                    kernel,
-                    state.end,
-                    self.rings[number],
-                    state.slot,
-                    view::CopyAsync::at(kernel, *copy).buffer(),
-                )?;
-                fill(kernel, state.end, &names, (access, &maps[number]), place, full)?;
-                // The copy is at the place of the load that it stands for, not at that of the loop.
-                let first = last.and_then(|last| kernel.next_op(last));
-                locate(kernel, first, state.end, loc);
+            for (transfer, copies) in members() {
+                let last = kernel.previous_op(state.end);
+                let place = self.place(kernel, state.end, state.slot, transfer)?;
+                copies.issue(kernel, state.end, &names, place, full)?;
+                // A copy is at the place of the load that it stands for, not at that of the loop.
+                if let Some(loc) = transfer.loc {
+                    let first = last.and_then(|last| kernel.next_op(last));
+                    locate(kernel, first, state.end, loc);
+                }
             }
         }
-        self.make_maps(kernel, &state, &names, maps, programs)?;
+        self.make_maps(kernel, &state, &names, copies, programs)?;
         self.advance(kernel, &state)?;
         no_slots(kernel, path[path.len() - 1]);
         Ok(())
@@ -188,10 +161,10 @@ impl Shared<'_> {
         kernel: &mut Kernel,
         state: &PipelineState,
         names: &Names<'_>,
-        maps: &[CopyMap],
+        copies: &[Copies<'_>],
         programs: Op,
     ) -> Result<(), PassError> {
-        let all = maps.iter().flat_map(|(map, other, _)| std::iter::once(*map).chain(other.map(|(_, map)| map)));
+        let all = copies.iter().flat_map(Copies::maps);
         let makers: Vec<Op> = all.filter_map(|map| kernel_tensor_maps::maker(kernel, names.of(map))).collect();
         for (number, [slot, phase]) in state.levels.iter().enumerate() {
             let here: Vec<Op> = kernel.ops(slot.block).filter(|op| makers.contains(op)).collect();
@@ -265,8 +238,6 @@ impl Shared<'_> {
     pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
         let state = self.carry(kernel, programs, &of.path)?;
-        let copied = of.copies.iter().map(|(copy, _)| view::CopyAsync::at(kernel, *copy).buffer());
-        let singles: Vec<Value> = copied.chain(of.rows.iter().map(|(row, _)| *row)).collect();
         let all: Vec<Op> = kernel.ops(body).collect();
         copy_groups::remove(kernel, all);
         for op in kernel.ops(body).collect::<Vec<_>>() {
@@ -276,8 +247,8 @@ impl Shared<'_> {
         }
         let start = kernel.first_op(body).ok_or_else(|| missing("a loop"))?;
         for (group, barriers) in self.barriers.iter().enumerate() {
-            let members = (0..singles.len()).filter(|number| of.groups.get(*number).unwrap_or(&self.groups) == &group);
-            let buffers: Vec<Op> = members.filter_map(|number| kernel.def_op(singles[number])).collect();
+            let members = of.transfers.iter().filter(|transfer| transfer.group == group);
+            let buffers: Vec<Op> = members.filter_map(|transfer| kernel.def_op(transfer.buffer)).collect();
             let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
             let mut builder = Builder::before(kernel, start);
             let full = builder.slot(barriers.full, state.slot)?;
@@ -287,7 +258,7 @@ impl Shared<'_> {
                     Builder::before(kernel, *first).barrier_wait(full, state.phase)?;
                     Builder::after(kernel, *last).barrier_arrive(empty)?;
                 }
-                // The loop reads no rows, but others do.
+                // The loop reads nothing of this group, but others do.
                 _ => {
                     let mut builder = Builder::before(kernel, state.end);
                     builder.barrier_wait(full, state.phase)?;
@@ -296,11 +267,10 @@ impl Shared<'_> {
             }
         }
         // Views are made again of the slot.
-        let rings = self.rings[..of.copies.len()].iter().chain(&self.row_rings);
-        for (ring, single) in rings.zip(singles) {
-            let slot = self.place(kernel, start, *ring, state.slot, single)?;
-            kernel.replace_uses(single, slot);
-            let made = kernel.def_op(single).ok_or_else(|| missing("a buffer"))?;
+        for transfer in &of.transfers {
+            let slot = self.place(kernel, start, state.slot, transfer)?;
+            kernel.replace_uses(transfer.buffer, slot);
+            let made = kernel.def_op(transfer.buffer).ok_or_else(|| missing("a buffer"))?;
             kernel.erase(made);
         }
         self.advance(kernel, &state)?;
@@ -323,38 +293,6 @@ fn locate(kernel: &mut Kernel, first: Option<Op>, end: Op, loc: Loc) {
         nested.into_iter().chain([op]).for_each(|op| kernel.set_loc(op, loc));
         next = kernel.next_op(op).filter(|op| *op != end);
     }
-}
-
-/// The bytes of a copy.
-pub(crate) fn bytes_of((_, _, boxes): &CopyMap) -> u32 {
-    boxes.ty.bytes() * boxes.parts.len() as u32
-}
-
-/// Copies an access to a buffer; `full` receives its bytes.
-pub(crate) fn fill(
-    kernel: &mut Kernel,
-    before: Op,
-    names: &Names<'_>,
-    (access, (map, other, boxes)): (&BoxAccess, &CopyMap),
-    mut place: Value,
-    full: Value,
-) -> Result<(), PassError> {
-    let filled = kernel.value_type(place).as_shared().ok_or_else(|| missing("a buffer"))?;
-    let at = names.place(kernel, before, access, &filled.shape)?;
-    if access.inner == 0 {
-        place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
-    }
-    let map = names.of(*map);
-    let Some((flag, with_nan)) = other else {
-        return copy_boxes(kernel, before, map, boxes, place, full, &at);
-    };
-    let blocks = [kernel.new_block(), kernel.new_block()];
-    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
-    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
-        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
-    }
-    Ok(())
 }
 
 /// Whether an operation, or one in its blocks, accesses one of these buffers.

@@ -31,16 +31,14 @@ use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
 use crate::schedule::overlap::pipeline_chained_dots;
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::register_pressure::{pressure, words};
-use crate::schedule::resources::{SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
+use crate::schedule::resources::{OTHER_REGISTERS, SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
 use crate::schedule::tma::argument_maps;
+use crate::work::pressure::{pressure, words, words_of_tile};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// The registers of a consumer thread in addition to its accumulators.
-const OTHER_REGISTERS: u32 = 56;
 /// The same where results are held that wait to be stored.
 const HELD_REGISTERS: u32 = 24;
 /// The registers that the assembler needs in addition to the accumulators of one instruction.
@@ -134,7 +132,7 @@ impl Candidate {
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
         (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
-        let registers = |op: &Op| kernel.layout_of(kernel.result(*op, 0)).map_or(0, |layout| layout.registers());
+        let registers = |op: &Op| words_of_tile(kernel, kernel.result(*op, 0));
         let accs = mmas.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
         let suffices = if self.has_work_between(kernel) {
@@ -173,12 +171,11 @@ fn fitting(
     mut form: PartitionConfig,
 ) -> Result<Option<Kernel>, PassError> {
     let most = cx.target.sm.shared_for(form.blocks);
-    let rings = found.rings.iter().chain(&found.row_rings);
-    let slot: u64 = rings.map(|ring| place_bytes(Type::Shared(*ring))).sum();
+    let slot: u64 = found.rings.iter().map(|ring| place_bytes(Type::Shared(ring.ty))).sum();
     form.slots = cx.plan.ring.unwrap_or(form.slots).min((u64::from(most) / slot.max(1)) as u32);
     let least = if cx.plan.ring.is_some() {
         1
-    } else if form.blocks > 1 && found.loops[0].groups.iter().all(|group| *group == 0) {
+    } else if form.blocks > 1 && found.groups == 1 {
         LEAST_SLOTS + 1
     } else {
         LEAST_SLOTS

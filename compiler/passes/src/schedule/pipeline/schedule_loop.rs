@@ -19,8 +19,9 @@ use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
 use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::shared_bytes;
+use crate::schedule::resources::{OTHER_REGISTERS, shared_bytes};
 use crate::work::least_registers;
+use crate::work::pressure::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -148,23 +149,16 @@ fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32)
 /// The registers of a thread for accumulators of dots in a loop that threads load from buffers, if it has such.
 fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
     let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
-    let accs = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. })).map(|op| {
-        let acc = kernel.result(op, 0);
-        let words = kernel.value_type(acc).elem().map_or(1, |elem| elem.bytes().div_ceil(4));
-        kernel.layout_of(acc).map_or(0, |layout| layout.registers() * words)
-    });
-    accs.max()
+    let dots = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. }));
+    dots.map(|op| words_of_tile(kernel, kernel.result(op, 0))).max()
 }
 
 /// The registers of a thread for accumulators of dots by matrix instructions in a loop.
 fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
     let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
     let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
-    mmas.filter(kinds).filter_map(|op| kernel.layout_of(kernel.result(op, 0))).map(|layout| layout.registers()).sum()
+    mmas.filter(kinds).map(|op| words_of_tile(kernel, kernel.result(op, 0))).sum()
 }
-
-/// The registers of a thread in addition to its accumulators.
-const OTHER_REGISTERS: u32 = 56;
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
     slots(kernel, op).unwrap_or(1)

@@ -19,7 +19,7 @@ use crate::access::addresses::Memory;
 use crate::access::box_analysis::BoxAnalysis;
 
 /// The alignment of the buffers, of starts and of sizes.
-pub(crate) const ALIGN: u32 = 16;
+const ALIGN: u32 = 16;
 /// Longer rows come as they did.
 const MOST_BYTES: u32 = 4096;
 
@@ -31,9 +31,6 @@ pub(crate) struct Row {
     /// The index of the first element.
     pub at: Poly,
 }
-
-/// A row that a loop reads from a buffer.
-pub(crate) type StagedRow = (Value, Row);
 
 /// The loads of rows in the bodies of some loops.
 pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Row> {
@@ -64,13 +61,14 @@ fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     (aligned && !at.mentions(|symbol| !is_index(symbol))).then(|| Row { base: param.value, at })
 }
 
-/// Makes the loop read those of its row vectors that the kernel does not write from buffers, which the producer fills.
+/// Makes the loop read those of its row vectors that the kernel does not write from buffers, which the producer fills; gives the
+/// buffers.
 pub(crate) fn stage(
     kernel: &mut Kernel,
     of: Op,
     rows: &HashMap<Op, Row>,
     written: &HashSet<Memory>,
-) -> Result<Vec<StagedRow>, PassError> {
+) -> Result<Vec<(Value, Row)>, PassError> {
     let mut staged = Vec::new();
     for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
         let Some(row) = rows.get(&load).filter(|row| !written.contains(&Memory::Of(row.base))) else { continue };

@@ -68,11 +68,15 @@ fn source(kernel: &Kernel, value: Value) -> Value {
 /// uses, and pointers belong to copies of the producer.
 pub(crate) fn words(kernel: &Kernel, value: Value) -> u32 {
     match kernel.value_type(value).elem().and_then(Elem::num) {
-        Some(elem) if elem.is_float() && !is_of_constants(kernel, value) => {
-            kernel.layout_of(value).map_or(0, |layout| (layout.registers() * elem.bits()).div_ceil(32))
-        }
+        Some(elem) if elem.is_float() && !is_of_constants(kernel, value) => words_of_tile(kernel, value),
         _ => 0,
     }
+}
+
+/// The registers of a thread for a tile, whatever it holds.
+pub(crate) fn words_of_tile(kernel: &Kernel, value: Value) -> u32 {
+    let bits = kernel.value_type(value).elem().map_or(32, |elem| elem.bits());
+    kernel.layout_of(value).map_or(0, |layout| (layout.registers() * bits).div_ceil(32))
 }
 
 fn is_of_constants(kernel: &Kernel, value: Value) -> bool {

@@ -1,0 +1,165 @@
+//! What a producer copies for the loops with dots, by the ways in which it can: boxes of tensors by TMA, rows of numbers by
+//! bulk copies.
+//!
+//! A way is a variant of [`Source`] and of [`Copies`], whose arms are all in this file, and a file in `transfers` that finds its
+//! loads and makes the loops read them from buffers. Rings, barriers and groups (`rings.rs`) do not distinguish the ways.
+
+pub(crate) mod row_vectors;
+
+use std::collections::{HashMap, HashSet};
+
+use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, Value, place_bytes};
+
+use crate::PassError;
+use crate::access::addresses::Memory;
+use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::pass::missing;
+use crate::plan::Plan;
+use crate::schedule::tma::coordinates::Names;
+use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
+use row_vectors::Row;
+
+/// A tile that a loop reads from a buffer, and that a producer brings.
+pub(crate) struct Transfer {
+    /// The buffer, which a slot of the ring replaces.
+    pub buffer: Value,
+    /// What is copied to it.
+    pub source: Source,
+    /// The place of its load in the source, if copies have it.
+    pub loc: Option<Loc>,
+    /// The number of its ring.
+    pub ring: usize,
+    /// The number of its group. A group has barriers of its own.
+    pub group: usize,
+}
+
+/// What is copied.
+pub(crate) enum Source {
+    /// A box of a tensor, for dots.
+    Box(BoxAccess),
+    /// Elements that lie side by side.
+    Row(Row),
+}
+
+impl Transfer {
+    /// A transfer whose ring and group are still to be found.
+    fn new(buffer: Value, source: Source, loc: Option<Loc>) -> Transfer {
+        Transfer { buffer, source, loc, ring: 0, group: 0 }
+    }
+
+    /// The transfer of a box for dots.
+    pub fn of_box(buffer: Value, access: BoxAccess, loc: Loc) -> Transfer {
+        Transfer::new(buffer, Source::Box(access), Some(loc))
+    }
+
+    /// The box, if it is one.
+    pub fn access(&self) -> Option<&BoxAccess> {
+        match &self.source {
+            Source::Box(access) => Some(access),
+            Source::Row(_) => None,
+        }
+    }
+}
+
+/// The loads in the bodies of some loops that no dot takes its operand from, and that a producer can bring nonetheless.
+pub(crate) fn find_others(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan) -> HashMap<Op, Row> {
+    if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(known, loops) }
+}
+
+/// Makes a loop read those that the kernel does not write from buffers.
+pub(crate) fn stage_others(
+    kernel: &mut Kernel,
+    of: Op,
+    others: &HashMap<Op, Row>,
+    written: &HashSet<Memory>,
+) -> Result<Vec<Transfer>, PassError> {
+    let rows = row_vectors::stage(kernel, of, others, written)?;
+    Ok(rows.into_iter().map(|(buffer, row)| Transfer::new(buffer, Source::Row(row), None)).collect())
+}
+
+/// The copies of a transfer.
+pub(crate) enum Copies<'f> {
+    /// By TMA, with the tensor map.
+    Boxes(&'f BoxAccess, CopyMap),
+    /// By a bulk copy.
+    Bulk(&'f Row),
+}
+
+impl<'f> Copies<'f> {
+    /// The copies of a transfer; their maps become parameters of the kernel.
+    pub fn of(kernel: &mut Kernel, transfer: &'f Transfer) -> Result<Copies<'f>, PassError> {
+        match &transfer.source {
+            Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access),
+            Source::Row(row) => Ok(Copies::Bulk(row)),
+        }
+    }
+
+    /// The copies of a box.
+    pub fn of_box(kernel: &mut Kernel, buffer: Value, access: &'f BoxAccess) -> Result<Copies<'f>, PassError> {
+        Ok(Copies::Boxes(access, copy_map(kernel, buffer, access)?))
+    }
+
+    /// The bytes that a barrier receives for a tile in a buffer.
+    pub fn bytes(&self, kernel: &Kernel, buffer: Value) -> u32 {
+        match self {
+            Copies::Boxes(_, (_, _, boxes)) => boxes.ty.bytes() * boxes.parts.len() as u32,
+            Copies::Bulk(_) => place_bytes(kernel.value_type(buffer)) as u32,
+        }
+    }
+
+    /// The tensor maps.
+    pub fn maps(&self) -> Vec<Value> {
+        match self {
+            Copies::Boxes(_, (map, other, _)) => std::iter::once(*map).chain(other.map(|(_, map)| map)).collect(),
+            Copies::Bulk(_) => Vec::new(),
+        }
+    }
+
+    /// Issues them before an operation; `full` receives the bytes.
+    pub fn issue(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        names: &Names<'_>,
+        place: Value,
+        full: Value,
+    ) -> Result<(), PassError> {
+        match self {
+            Copies::Boxes(access, map) => fill(kernel, before, names, (access, map), place, full),
+            Copies::Bulk(row) => {
+                let at = names.sum_in(kernel, before, &row.at, Elem::I64)?;
+                let mut builder = Builder::before(kernel, before);
+                let pointer = builder.addptr(row.base, at)?;
+                builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Copies an access to a buffer; `full` receives its bytes.
+fn fill(
+    kernel: &mut Kernel,
+    before: Op,
+    names: &Names<'_>,
+    (access, (map, other, boxes)): (&BoxAccess, &CopyMap),
+    mut place: Value,
+    full: Value,
+) -> Result<(), PassError> {
+    let filled = kernel.value_type(place).as_shared().ok_or_else(|| missing("a buffer"))?;
+    let at = names.place(kernel, before, access, &filled.shape)?;
+    if access.inner == 0 {
+        place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
+    }
+    let map = names.of(*map);
+    let Some((flag, with_nan)) = other else {
+        return copy_boxes(kernel, before, map, boxes, place, full, &at);
+    };
+    let blocks = [kernel.new_block(), kernel.new_block()];
+    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
+    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
+    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
+        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+    }
+    Ok(())
+}
