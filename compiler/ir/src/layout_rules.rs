@@ -188,15 +188,16 @@ fn check_bulk(kernel: &Kernel, op: Op) -> Result<(), String> {
     Err(format!("the buffer lies at a multiple of {has} bytes, not of {needs}"))
 }
 
-/// Copies by threads: each element once, and whole pieces of 4, 8 or 16 bytes side by side in the buffer.
+/// Copies by threads: each element in one register of a thread, and whole pieces of 4, 8 or 16 bytes side by side in the
+/// buffer. Of several threads that have an element one copies it.
 fn check_copy(kernel: &Kernel, op: Op, vector: u32) -> Result<(), String> {
     let copy = view::CopyAsync::at(kernel, op);
     let (Some(layout), Some(ty)) = (kernel.layout_of(copy.pointer()), kernel.value_type(copy.buffer()).as_shared())
     else {
         return Ok(());
     };
-    if !layout.copies().none() {
-        return Err("several threads or registers would copy the same element".into());
+    if layout.copies().registers != 0 {
+        return Err("several registers of a thread would copy the same element".into());
     }
     let bytes = vector.saturating_mul(ty.elem.bytes());
     if !matches!(bytes, 4 | 8 | 16) || vector > layout.registers() {

@@ -28,16 +28,31 @@ impl BulkReduction {
 }
 
 impl<'c> Emitter<'c> {
-    /// Starts a copy of 4, 8 or 16 bytes to shared memory. With `size`, only the first `size` bytes are read from the
-    /// source; the others are zero.
-    pub fn copy_async(&self, to: Value<'c>, from: Value<'c>, bytes: u32, size: Option<Value<'c>>) {
+    /// Starts a copy of 4, 8 or 16 bytes to shared memory, in threads whose `predicate` is true if there is one. With `size`,
+    /// only the first `size` bytes are read from the source; the others are zero.
+    pub fn copy_async(
+        &self,
+        predicate: Option<Value<'c>>,
+        to: Value<'c>,
+        from: Value<'c>,
+        bytes: u32,
+        size: Option<Value<'c>>,
+    ) {
         // Only whole 16 bytes can pass by the first-level cache.
         let cache = if bytes == 16 { "cg" } else { "ca" };
-        let head = format!("cp.async.{cache}.shared.global [$0], [$1], {bytes}");
-        match size {
-            Some(size) => self.assembly(&format!("{head}, $2;"), "r,l,r,~{memory}", &[to, from, size], &[], true),
-            None => self.assembly(&format!("{head};"), "r,l,~{memory}", &[to, from], &[], true),
+        let operands: Vec<Value<'c>> = [Some(to), Some(from), size, predicate].into_iter().flatten().collect();
+        let (rest, constraint) = if size.is_some() { (", $2", ",r") } else { ("", "") };
+        let (guard, condition) = match predicate {
+            Some(_) => (format!("@${} ", operands.len() - 1), ",b"),
+            None => (String::new(), ""),
         };
+        let text = format!("{guard}cp.async.{cache}.shared.global [$0], [$1], {bytes}{rest};");
+        self.assembly(&text, &format!("r,l{constraint}{condition},~{{memory}}"), &operands, &[], true);
+    }
+
+    /// One arrival at a barrier, by each thread once its copies so far are complete.
+    pub fn copy_arrive(&self, barrier: Value<'c>) {
+        self.assembly("cp.async.mbarrier.arrive.noinc.shared.b64 [$0];", "r,~{memory}", &[barrier], &[], true);
     }
 
     /// Makes a group of the thread's copies so far.

@@ -9,7 +9,8 @@ use crate::{
 };
 
 impl<'c> Lowering<'_, 'c> {
-    /// `copy_async`: each thread copies the elements of its pointers, `vector` elements at a time.
+    /// `copy_async`: each thread copies the elements of its pointers, `vector` elements at a time; where several threads have
+    /// an element, one of them.
     pub(super) fn copy_async(&self, op: Op, vector: u32) -> Result<()> {
         let copy = view::CopyAsync::at(self.kernel, op);
         let e = self.e;
@@ -19,11 +20,12 @@ impl<'c> Lowering<'_, 'c> {
         let size = ty.elem.bytes();
         let place = |index: u32| shared.offset_of(index).unwrap_or(0) * size;
         let (base, spot) = (self.scalar(buffer)?, self.layout_spot(layout, place));
+        let holder = self.holders(pointer)?.thread;
         for first in (0..pointers.len()).step_by(vector as usize) {
             let to = self.shared_address(base, spot, place(layout.index(first as u32, 0, 0)));
             let bytes = (vector * size) as i32;
             let read = mask.as_ref().map(|mask| e.select(mask[first], e.i32(bytes), e.i32(0)));
-            e.copy_async(to, pointers[first], vector * size, read);
+            e.copy_async(holder, to, pointers[first], vector * size, read);
         }
         Ok(())
     }
@@ -43,6 +45,12 @@ impl<'c> Lowering<'_, 'c> {
         let first = self.thread_bits_clear(31).unwrap_or_else(|| self.e.bool(true));
         self.e.warp_barrier();
         self.e.barrier_arrive(first, self.scalar(view::BarrierArrive::at(self.kernel, op).barrier())?);
+        Ok(())
+    }
+
+    /// One arrival for each thread, after its copies.
+    pub(super) fn copy_arrive(&self, op: Op) -> Result<()> {
+        self.e.copy_arrive(self.scalar(view::CopyArrive::at(self.kernel, op).barrier())?);
         Ok(())
     }
 

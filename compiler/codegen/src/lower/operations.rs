@@ -200,6 +200,7 @@ impl Lowering<'_, '_> {
             }
             OpKind::BarrierExpect { bytes } => self.barrier_expect(op, *bytes),
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
+            OpKind::CopyArrive {} => self.copy_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
             OpKind::CopyBulk {} => self.copy_bulk(op),
             OpKind::MakeMap { nan, tf32, later } => self.make_map(op, *nan, *tf32, *later),

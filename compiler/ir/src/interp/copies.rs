@@ -73,6 +73,7 @@ impl Machine<'_> {
             OpKind::CopyWait { pending } => self.copy_wait(pending),
             OpKind::BarrierExpect { bytes } => self.barrier_expect(op, bytes),
             OpKind::BarrierArrive {} => self.barrier_arrive(op),
+            OpKind::CopyArrive {} => self.copy_arrive(op),
             OpKind::BarrierWait {} => self.barrier_wait(op),
             OpKind::CopyBulk {} => self.copy_bulk(op),
             OpKind::MakeMap { nan, tf32, later } => self.make_map(op, nan, tf32, later),
@@ -187,6 +188,17 @@ impl Machine<'_> {
         if let Some(barrier) = self.barrier_at(view::BarrierArrive::at(self.kernel, op).barrier())? {
             let warps = self.kernel.group_of(op).warps;
             self.shared.arrive(barrier, warps).map_err(|error| self.stop(FaultKind::Shared(error)))?;
+        }
+        self.tick(1)
+    }
+
+    /// `copy_arrive`: once for each thread; the phase also waits for their copies.
+    fn copy_arrive(&mut self, op: Op) -> Result<(), Stop> {
+        let copies = std::mem::take(&mut self.group.pending.open);
+        if let Some(barrier) = self.barrier_at(view::CopyArrive::at(self.kernel, op).barrier())? {
+            let threads = self.kernel.group_of(op).threads();
+            let done = self.shared.announce(&copies, barrier).and_then(|()| self.shared.arrive(barrier, threads));
+            done.map_err(|error| self.stop(FaultKind::Shared(error)))?;
         }
         self.tick(1)
     }

@@ -165,6 +165,8 @@ struct Copy {
     bits: Option<Vec<u64>>,
     /// The barrier that it signals, and the number of bytes.
     arrival: Option<(BarrierId, u32)>,
+    /// Whether threads write, as far as fences are concerned, and not a unit of its own.
+    by_threads: bool,
     start: Start,
 }
 
@@ -204,8 +206,7 @@ impl SharedMemory {
     pub(crate) fn complete(&mut self, id: CopyId) -> Result<(), SharedError> {
         let Some(index) = self.copies.iter().position(|copy| copy.id == id) else { return Ok(()) };
         let copy = self.copies.remove(index);
-        // Copies without a barrier are done by threads, and so are their writes.
-        let stored = copy.arrival.is_none().then_some(self.fences);
+        let stored = copy.by_threads.then_some(self.fences);
         for (i, at) in copy.at.iter().enumerate() {
             let element = self.element(copy.slot, *at);
             match &copy.bits {
@@ -377,7 +378,7 @@ impl SharedMemory {
         for at in &at {
             self.element(slot, *at).state = State::InFlight(id);
         }
-        self.copies.push(Copy { id, slot, at, bits: Some(bits), arrival, start });
+        self.copies.push(Copy { id, slot, at, bits: Some(bits), arrival, by_threads: arrival.is_none(), start });
         Ok(id)
     }
 
@@ -392,8 +393,18 @@ impl SharedMemory {
         for at in &at {
             self.element(slot, *at).readers += 1;
         }
-        self.copies.push(Copy { id, slot, at, bits: None, arrival: None, start });
+        self.copies.push(Copy { id, slot, at, bits: None, arrival: None, by_threads: false, start });
         Ok((id, loaded))
+    }
+
+    /// Makes the phase of a barrier wait for these copies too.
+    pub(crate) fn announce(&mut self, copies: &[CopyId], barrier: BarrierId) -> Result<(), SharedError> {
+        let mut announced = 0;
+        for copy in self.copies.iter_mut().filter(|copy| copies.contains(&copy.id)) {
+            copy.arrival = Some((barrier, 1));
+            announced += 1;
+        }
+        self.expect_tx(barrier, announced)
     }
 
     /// See [`Barrier::expect_tx`].

@@ -156,6 +156,10 @@ impl<'k> Outline<'k> {
                 let freed = self.name(view::BarrierArrive::at(kernel, op).barrier());
                 self.also(depth, &format!("arrive at {freed}"));
             }
+            OpKind::CopyArrive {} => {
+                let filled = self.name(view::CopyArrive::at(kernel, op).barrier());
+                self.also(depth, &format!("arrive at {filled} with the copies"));
+            }
             OpKind::WarpSpecialize { warps, registers } => {
                 for (number, block) in kernel.op(op).blocks.iter().enumerate() {
                     let own = registers.as_ref().and_then(|all| all.get(number));

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value};
 
-use super::pipeline_chained_dots::is_view;
+use super::guarded_mma::is_view;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.

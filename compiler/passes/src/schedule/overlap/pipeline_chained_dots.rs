@@ -25,8 +25,9 @@
 use std::collections::HashSet;
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Traits, Type, regions, view};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, view};
 
+use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
 use crate::pass::missing;
 use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
@@ -75,36 +76,6 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
         pairs.extend(loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits));
     }
     pairs
-}
-
-/// A dot, with the wait for what it reads before it and the arrival that frees it after.
-#[derive(Clone, Copy)]
-struct GuardedMma {
-    wait: Op,
-    mma: Op,
-    arrive: Op,
-}
-
-impl GuardedMma {
-    fn of(kernel: &Kernel, mma: Op) -> Option<GuardedMma> {
-        let (wait, arrive) = (kernel.previous_op(mma)?, kernel.next_op(mma)?);
-        let guarded = matches!(kernel.kind(wait), OpKind::BarrierWait {})
-            && matches!(kernel.kind(arrive), OpKind::BarrierArrive { .. });
-        guarded.then_some(GuardedMma { wait, mma, arrive })
-    }
-
-    fn all(&self) -> [Op; 3] {
-        [self.wait, self.mma, self.arrive]
-    }
-
-    /// The slots of the ring that the operands come through.
-    fn slots(&self, kernel: &Kernel) -> u32 {
-        let barrier = view::BarrierWait::at(kernel, self.wait).barrier();
-        match kernel.allocation(barrier).map(|made| kernel.value_type(kernel.result(made, 0))) {
-            Some(Type::Barrier { slots }) => slots,
-            _ => 0,
-        }
-    }
 }
 
 /// A loop with two dots, the second of which depends on the first.
@@ -231,20 +202,6 @@ impl ChainedDots {
     }
 }
 
-/// Whether an operation can be done in another order with the dots.
-fn is_movable(kernel: &Kernel, op: Op) -> bool {
-    let pure = |op: Op| {
-        let traits = kernel.kind(op).spec().traits;
-        traits.has(Traits::PURE)
-            || matches!(kernel.kind(op), OpKind::ConvertLayout {})
-            || traits.has(Traits::TERMINATOR)
-            || matches!(kernel.kind(op), OpKind::Load { volatile: false, .. })
-    };
-    let loops = regions::is_loop(kernel.kind(op));
-    let combines = kernel.kind(op).spec().traits.has(Traits::NESTED) && !loops;
-    (combines || pure(op)) && rtc_ir::walk_nested(kernel, op).into_iter().all(pure)
-}
-
 /// Whether it is better to execute an operation late than to carry its result: conversions of the operand to the form
 /// that the dot needs, and operations as cheap as reading their results.
 fn is_cheap(kernel: &Kernel, op: Op) -> bool {
@@ -257,16 +214,4 @@ fn is_cheap(kernel: &Kernel, op: Op) -> bool {
             | OpKind::Splat {}
             | OpKind::Constant { .. }
     )
-}
-
-/// Whether an operation reads row vectors that the producer has copied, waits for them or frees them; these stay in
-/// order.
-fn reads_row(kernel: &Kernel, op: Op) -> bool {
-    matches!(kernel.kind(op), OpKind::LocalLoad {} | OpKind::BarrierWait {} | OpKind::BarrierArrive {})
-}
-
-/// Whether an operation is a view of a ring.
-pub(crate) fn is_view(kernel: &Kernel, op: Op) -> bool {
-    let kind = kernel.kind(op);
-    matches!(kind, OpKind::Slot {} | OpKind::SharedTrans { .. } | OpKind::SharedSlice { .. } | OpKind::SharedView {})
 }

@@ -10,8 +10,7 @@ use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, pla
 
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
-use super::transfers::row_vectors::Row;
-use super::transfers::{self, Source, Transfer};
+use super::transfers::{self, Others, Source, Transfer};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::access::clamped_rows;
@@ -162,9 +161,14 @@ impl Candidate {
         for way in ways {
             let first = self.rings.len();
             for of in &mut self.loops {
-                let own = of.transfers.iter_mut().filter(|transfer| discriminant(&transfer.source) == way);
-                for (number, transfer) in own.enumerate() {
-                    transfer.ring = first + number;
+                let mut taken = Vec::new();
+                for transfer in of.transfers.iter_mut().filter(|transfer| discriminant(&transfer.source) == way) {
+                    // Rows of other elements have other rings; a ring of tiles would take too much memory for that.
+                    let elem = kernel.value_type(transfer.buffer).elem();
+                    let fits = |ring: &Ring| transfer.access().is_some() || Some(ring.ty.elem) == elem;
+                    let mut free = (first..self.rings.len()).filter(|number| !taken.contains(number));
+                    transfer.ring = free.find(|number| fits(&self.rings[*number])).unwrap_or(self.rings.len());
+                    taken.push(transfer.ring);
                     serve(kernel, &mut self.rings, transfer)?;
                 }
             }
@@ -214,18 +218,18 @@ struct Loads {
     /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
     version: Option<Refusal>,
     /// Loads that a producer brings, but not for dots.
-    others: HashMap<Op, Row>,
+    others: Others,
     /// Loads of boxes, before the loops.
     before: HashMap<Op, BoxAccess>,
 }
 
 /// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
 fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
-    let mmas = |of: &Op| {
+    let dots = |of: &Op| {
         let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
-        all.into_iter().any(|op| matrix_unit::is_async_dot(kernel.kind(op)))
+        all.into_iter().filter(|op| matrix_unit::is_async_dot(kernel.kind(*op))).count()
     };
-    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(mmas).collect();
+    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(|of| dots(of) > 0).collect();
     if loops.is_empty() {
         return Err(Refusal::NoWgmma);
     }
@@ -262,7 +266,8 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
         return Err(*reason);
     }
     let version = refused.first().map(|(_, reason)| *reason);
-    let others = transfers::find_others(&mut known, &loops, plan);
+    let has_work_between = loops.iter().any(|of| dots(of) > 1);
+    let others = transfers::find_others(&mut known, &loops, plan, has_work_between);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, others, before })
 }

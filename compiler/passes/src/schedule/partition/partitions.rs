@@ -6,7 +6,8 @@
 
 use rtc_abi::Persistent;
 use rtc_ir::{
-    Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Type, Value, ValueDef, ValueMap,
+    Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Traits, Type, Value, ValueDef,
+    ValueMap,
 };
 
 use super::candidate::Candidate;
@@ -16,6 +17,7 @@ use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
 use super::resident_operands::{self, ResidentCopy};
 use super::rings::{Shared, SlotBarriers};
+use super::transfers::scattered_rows;
 use crate::PassError;
 use crate::access::addresses::memory;
 use crate::pass::missing;
@@ -35,7 +37,8 @@ struct Partition {
     pids: [Value; 3],
 }
 
-/// Whether the partitions that copy, now that nothing idle is left in them, compute no tiles and read nothing that is written.
+/// Whether the partitions that copy, now that nothing idle is left in them, compute no tiles but addresses of copies by threads,
+/// and read nothing that is written.
 pub(crate) fn is_plain(kernel: &Kernel, found: &Candidate, form: &PartitionConfig) -> bool {
     let Some(division) = kernel.specialization() else { return false };
     let blocks = form.partitions.iter().zip(&kernel.op(division).blocks);
@@ -45,9 +48,19 @@ pub(crate) fn is_plain(kernel: &Kernel, found: &Candidate, form: &PartitionConfi
         let args = data.blocks.iter().flat_map(|block| &kernel.block(*block).args);
         let tiles =
             data.results.iter().chain(&data.operands).chain(args).any(|v| kernel.value_type(*v).shape().is_some());
+        let of_addresses = || match data.kind {
+            OpKind::CopyAsync { .. } => true,
+            ref kind => is_handing_on(kind) || scattered_rows::works_on_each(kernel, op),
+        };
         let unchanged = |pointer: Value| memory(kernel, pointer).is_some_and(|read| !found.written.contains(&read));
-        !tiles && (!matches!(data.kind, OpKind::Load { .. }) || unchanged(data.operands[0]))
+        (!tiles || of_addresses()) && (!matches!(data.kind, OpKind::Load { .. }) || unchanged(data.operands[0]))
     })
+}
+
+/// Whether an operation only hands values into its blocks, or out of them.
+fn is_handing_on(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::ForRange { .. } | OpKind::WhileLoop {} | OpKind::IfElse {})
+        || kind.spec().traits.has(Traits::TERMINATOR)
 }
 
 /// Rewrites the kernel.
@@ -66,7 +79,8 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
 
     let rings = make_rings(kernel, ret, found, form)?;
     let before = found.before.iter().zip(&maps.before);
-    let brought = before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, consumer_warps(form)));
+    let brought =
+        before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, warps_of(form, Role::Consumer)));
     let brought = brought.collect::<Result<Vec<ResidentCopy<'_>>, _>>()?;
     let barriers = make_barriers(kernel, ret, found, form)?;
     let shared = Shared { form, barriers, rings, grid };
@@ -94,9 +108,9 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     Ok(())
 }
 
-/// The warps that consume.
-fn consumer_warps(form: &PartitionConfig) -> u32 {
-    form.partitions.iter().filter(|partition| partition.role == Role::Consumer).map(|partition| partition.warps).sum()
+/// The warps of a role.
+fn warps_of(form: &PartitionConfig, role: Role) -> u32 {
+    form.partitions.iter().filter(|partition| partition.role == role).map(|partition| partition.warps).sum()
 }
 
 /// The rings.
@@ -123,9 +137,14 @@ fn make_barriers(
     let mut builder = Builder::before(kernel, ret);
     let last = found.loops.iter().flat_map(|of| &of.transfers).map(|transfer| transfer.group).max();
     let mut barriers = Vec::new();
-    for _ in 0..last.map_or(0, |last| last + 1) {
-        let (full, empty) = (builder.barriers(form.slots, 1)?, builder.barriers(form.slots, consumer_warps(form))?);
-        barriers.push(SlotBarriers { full, empty });
+    for group in 0..last.map_or(0, |last| last + 1) {
+        let all = || found.loops.iter().flat_map(|of| &of.transfers);
+        let by_threads = all().any(|transfer| transfer.group == group && transfer.is_by_threads());
+        // One arrival says how many bytes come.
+        let arrivals = 1 + if by_threads { 32 * warps_of(form, Role::Producer) } else { 0 };
+        let full = builder.barriers(form.slots, arrivals)?;
+        let empty = builder.barriers(form.slots, warps_of(form, Role::Consumer))?;
+        barriers.push(SlotBarriers { full, empty, by_threads });
     }
     Ok(barriers)
 }

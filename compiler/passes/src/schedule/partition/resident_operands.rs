@@ -116,7 +116,8 @@ impl<'b> ResidentCopy<'b> {
         let made = kernel.def_op(before.buffer).ok_or_else(|| missing("a buffer"))?;
         kernel.move_op(made, Position::Before(at));
         let mut builder = Builder::before(kernel, at);
-        let barriers = SlotBarriers { full: builder.barriers(1, 1)?, empty: builder.barriers(1, warps)? };
+        let (full, empty) = (builder.barriers(1, 1)?, builder.barriers(1, warps)?);
+        let barriers = SlotBarriers { full, empty, by_threads: false };
         Ok(ResidentCopy { before, copies, barriers })
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct SlotBarriers {
     pub full: Value,
     /// Empty.
     pub empty: Value,
+    /// Whether each thread of the producer arrives at `full`, with its copies.
+    pub by_threads: bool,
 }
 
 /// Where a partition is in the ring, in the innermost loop.
@@ -146,6 +148,9 @@ impl Shared<'_> {
                     let first = last.and_then(|last| kernel.next_op(last));
                     locate(kernel, first, state.end, loc);
                 }
+            }
+            if barriers.by_threads {
+                Builder::before(kernel, state.end).build(OpKind::CopyArrive {}, &[full], &[], &[], &[], &[])?;
             }
         }
         self.make_maps(kernel, &state, &names, copies, programs)?;

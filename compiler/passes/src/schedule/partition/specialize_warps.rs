@@ -29,7 +29,7 @@ use super::defer_stores;
 use super::partitions;
 use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
-use crate::schedule::overlap::pipeline_chained_dots;
+use crate::schedule::overlap::{overlap_promotion, pipeline_chained_dots};
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::{OTHER_REGISTERS, SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
 use crate::schedule::tma::argument_maps;
@@ -146,7 +146,9 @@ impl Candidate {
             // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
             // results of a program wait in half as many registers as the accumulators of the next one.
             let fits = blocks == 1 && own >= accs + accs / 2 + HELD_REGISTERS;
-            (fits && defer_stores::can_wait(kernel, self)).then_some(())?;
+            // Promotions under the next dot need the registers, and hide more.
+            let promotes = self.loops.iter().any(|of| overlap_promotion::fits(kernel, of.of, own));
+            (fits && !promotes && defer_stores::can_wait(kernel, self)).then_some(())?;
         }
         let stored = if stores == ResultStores::Direct { None } else { Some(STORED_BYTES * warps) };
         stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;

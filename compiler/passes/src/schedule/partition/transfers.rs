@@ -1,14 +1,15 @@
 //! What a producer copies for the loops with dots, by the ways in which it can: boxes of tensors by TMA, rows of numbers by
-//! bulk copies.
+//! bulk copies, and other rows by copies of its threads.
 //!
 //! A way is a variant of [`Source`] and of [`Copies`], whose arms are all in this file, and a file in `transfers` that finds its
 //! loads and makes the loops read them from buffers. Rings, barriers and groups (`rings.rs`) do not distinguish the ways.
 
 pub(crate) mod row_vectors;
+pub(crate) mod scattered_rows;
 
 use std::collections::{HashMap, HashSet};
 
-use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, Value, place_bytes};
+use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
 use crate::PassError;
 use crate::access::addresses::Memory;
@@ -18,6 +19,7 @@ use crate::plan::Plan;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
 use row_vectors::Row;
+use scattered_rows::ScatteredRow;
 
 /// A tile that a loop reads from a buffer, and that a producer brings.
 pub(crate) struct Transfer {
@@ -39,6 +41,8 @@ pub(crate) enum Source {
     Box(BoxAccess),
     /// Elements that lie side by side.
     Row(Row),
+    /// Elements that lie anywhere.
+    ScatteredRow(ScatteredRow),
 }
 
 impl Transfer {
@@ -52,29 +56,64 @@ impl Transfer {
         Transfer::new(buffer, Source::Box(access), Some(loc))
     }
 
+    /// Whether threads copy, which then arrive at the barrier each.
+    pub fn is_by_threads(&self) -> bool {
+        matches!(self.source, Source::ScatteredRow(_))
+    }
+
     /// The box, if it is one.
     pub fn access(&self) -> Option<&BoxAccess> {
         match &self.source {
             Source::Box(access) => Some(access),
-            Source::Row(_) => None,
+            Source::Row(_) | Source::ScatteredRow(_) => None,
         }
     }
 }
 
-/// The loads in the bodies of some loops that no dot takes its operand from, and that a producer can bring nonetheless.
-pub(crate) fn find_others(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan) -> HashMap<Op, Row> {
-    if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(known, loops) }
+/// Loads that a producer can bring although no dot takes its operand from them.
+#[derive(Default)]
+pub(crate) struct Others {
+    rows: HashMap<Op, Row>,
+    scattered: HashMap<Op, ScatteredRow>,
+}
+
+/// Those in the bodies of some loops. A producer with `few` registers computes no addresses.
+pub(crate) fn find_others(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan, few: bool) -> Others {
+    if plan.rows == Some(false) {
+        return Others::default();
+    }
+    let rows = row_vectors::find(known, loops);
+    let mut scattered = if few { HashMap::new() } else { scattered_rows::find(known.kernel, loops) };
+    scattered.retain(|load, _| !rows.contains_key(load));
+    Others { rows, scattered }
 }
 
 /// Makes a loop read those that the kernel does not write from buffers.
 pub(crate) fn stage_others(
     kernel: &mut Kernel,
     of: Op,
-    others: &HashMap<Op, Row>,
+    others: &Others,
     written: &HashSet<Memory>,
 ) -> Result<Vec<Transfer>, PassError> {
-    let rows = row_vectors::stage(kernel, of, others, written)?;
-    Ok(rows.into_iter().map(|(buffer, row)| Transfer::new(buffer, Source::Row(row), None)).collect())
+    let rows = row_vectors::stage(kernel, of, &others.rows, written)?;
+    let rows = rows.into_iter().map(|(buffer, row)| (buffer, Source::Row(row)));
+    let scattered = scattered_rows::stage(kernel, of, &others.scattered, written)?;
+    let scattered = scattered.into_iter().map(|(buffer, row)| (buffer, Source::ScatteredRow(row)));
+    Ok(rows.chain(scattered).map(|(buffer, source)| Transfer::new(buffer, source, None)).collect())
+}
+
+/// The alignment of the buffers of rows.
+const BUFFER_ALIGN: u32 = 16;
+
+/// A buffer before a loop, from which it takes the result of a load instead.
+fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<Value, PassError> {
+    let ty = kernel.value_type(kernel.result(load, 0));
+    let (shape, elem) = ty.shape().zip(ty.elem()).ok_or_else(|| missing("a row"))?;
+    let shared = SharedType { elem, shape, layout: None, slots: 1 };
+    let buffer = Builder::before(kernel, of).buffer(shared, BUFFER_ALIGN)?;
+    let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
+    kernel.replace_op(load, loaded);
+    Ok(buffer)
 }
 
 /// The copies of a transfer.
@@ -83,6 +122,8 @@ pub(crate) enum Copies<'f> {
     Boxes(&'f BoxAccess, CopyMap),
     /// By a bulk copy.
     Bulk(&'f Row),
+    /// By the threads of the producer.
+    Threads(&'f ScatteredRow),
 }
 
 impl<'f> Copies<'f> {
@@ -91,6 +132,7 @@ impl<'f> Copies<'f> {
         match &transfer.source {
             Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access),
             Source::Row(row) => Ok(Copies::Bulk(row)),
+            Source::ScatteredRow(row) => Ok(Copies::Threads(row)),
         }
     }
 
@@ -104,6 +146,7 @@ impl<'f> Copies<'f> {
         match self {
             Copies::Boxes(_, (_, _, boxes)) => boxes.ty.bytes() * boxes.parts.len() as u32,
             Copies::Bulk(_) => place_bytes(kernel.value_type(buffer)) as u32,
+            Copies::Threads(_) => 0,
         }
     }
 
@@ -111,11 +154,11 @@ impl<'f> Copies<'f> {
     pub fn maps(&self) -> Vec<Value> {
         match self {
             Copies::Boxes(_, (map, other, _)) => std::iter::once(*map).chain(other.map(|(_, map)| map)).collect(),
-            Copies::Bulk(_) => Vec::new(),
+            Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
         }
     }
 
-    /// Issues them before an operation; `full` receives the bytes.
+    /// Issues them before an operation; `full` receives the bytes. Threads arrive there later, after all their copies.
     pub fn issue(
         &self,
         kernel: &mut Kernel,
@@ -132,6 +175,10 @@ impl<'f> Copies<'f> {
                 let pointer = builder.addptr(row.base, at)?;
                 builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
                 Ok(())
+            }
+            Copies::Threads(row) => {
+                let warps = kernel.group_of(before).warps;
+                row.renamed(|value| names.of(value)).copy(kernel, before, place, warps)
             }
         }
     }

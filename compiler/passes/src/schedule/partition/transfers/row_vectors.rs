@@ -12,14 +12,15 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::analysis::{Poly, Symbol};
-use rtc_ir::{Builder, Kernel, Op, OpKind, SharedType, Value, view};
+use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
+use super::{BUFFER_ALIGN, buffer_before};
 use crate::PassError;
 use crate::access::addresses::Memory;
 use crate::access::box_analysis::BoxAnalysis;
 
-/// The alignment of the buffers, of starts and of sizes.
-const ALIGN: u32 = 16;
+/// The alignment of starts and of sizes.
+const ALIGN: u32 = BUFFER_ALIGN;
 /// Longer rows come as they did.
 const MOST_BYTES: u32 = 4096;
 
@@ -72,13 +73,7 @@ pub(crate) fn stage(
     let mut staged = Vec::new();
     for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
         let Some(row) = rows.get(&load).filter(|row| !written.contains(&Memory::Of(row.base))) else { continue };
-        let result = kernel.result(load, 0);
-        let ty = kernel.value_type(result);
-        let (Some(shape), Some(elem)) = (ty.shape(), ty.elem()) else { continue };
-        let buffer = Builder::before(kernel, of).buffer(SharedType { elem, shape, layout: None, slots: 1 }, ALIGN)?;
-        let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
-        kernel.replace_op(load, loaded);
-        staged.push((buffer, row.clone()));
+        staged.push((buffer_before(kernel, of, load)?, row.clone()));
     }
     Ok(staged)
 }

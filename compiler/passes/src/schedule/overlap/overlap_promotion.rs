@@ -1,0 +1,210 @@
+//! Promotes what a dot gives under the dot of the next iteration, where a loop does more with it than let the matrix unit
+//! add it to its sums.
+//!
+//! ```text
+//! for_range 0, n {                     if_else 0 < n {
+//!   %d = mma %a[i], %b[i], 0             %d = mma of iteration 0
+//!   %s = local_load scales[i]     →      for_range 1, n, (%e = %d) {
+//!   %acc = %acc + %d * %s                  %d = mma_async %a[i], %b[i], 0
+//! }                                        %s = local_load scales[i - 1]
+//!                                          %acc = %acc + %e * %s
+//!                                          mma_await (%d)
+//!                                          yields %d
+//!                                        }
+//!                                        the same for the last iteration
+//!                                      }
+//! ```
+//!
+//! Dots, what they need and loads have stage 0; all that follows from a dot, and what else can wait, has stage 1
+//! (`pipeline/expander.rs`). The loop is in a partition (`specialize_warps`), so that other warps load the operands.
+
+use std::collections::HashSet;
+
+use rtc_abi::REGISTERS_PER_THREAD;
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, ValueDef, constant_bits, regions};
+
+use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
+use crate::plan::Plan;
+use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
+use crate::work::pressure::words_of_tile;
+use crate::{Pass, PassContext, PassError};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "overlap-promotion", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// The registers of a thread in addition to sums and results of dots.
+const OTHER_REGISTERS: u32 = 32;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    let loops = loops(kernel, cx.plan);
+    let changed = !loops.is_empty();
+    for of in loops {
+        of.overlap(kernel)?;
+    }
+    if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
+}
+
+/// Whether a consumer with so many registers can hold the results of a loop's dots twice, and its sums.
+pub(crate) fn fits(kernel: &Kernel, of: Op, registers: u32) -> bool {
+    results(kernel, of).is_some_and(|results| held(kernel, of, &results) + OTHER_REGISTERS <= registers)
+}
+
+/// The loops of partitions for which the registers suffice, or all if the plan asks for it.
+fn loops(kernel: &Kernel, plan: Plan) -> Vec<PromotingLoop> {
+    if plan.chained == Some(false) {
+        return Vec::new();
+    }
+    let Some(division) = kernel.specialization() else { return Vec::new() };
+    let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
+    let mut loops = Vec::new();
+    for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
+        let registers = match kernel.kind(division) {
+            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
+            _ => REGISTERS_PER_THREAD,
+        };
+        for of in rtc_ir::walk_block(kernel, *partition) {
+            let Some(results) = results(kernel, of) else { continue };
+            // Dots in flight have to fit into the registers at the start, or the assembler serializes them.
+            let in_flight: u32 = results.iter().map(|value| words_of_tile(kernel, *value)).sum();
+            if plan.chained == Some(true) || in_flight <= at_start && fits(kernel, of, registers) {
+                loops.extend(PromotingLoop::of(kernel, of));
+            }
+        }
+    }
+    loops
+}
+
+/// The results of a loop's dots, if none is added to what the loop carries.
+fn results(kernel: &Kernel, of: Op) -> Option<Vec<Value>> {
+    let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
+    let body = kernel.op(of).blocks[0];
+    let all = rtc_ir::walk_block(kernel, body);
+    let mmas: Vec<Op> = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
+    let is_plain = |mma: &Op| {
+        let (acc, result) = (kernel.operand(*mma, 2), kernel.result(*mma, 0));
+        let is_new = constant_bits(kernel, acc).is_some() || regions::is_outside(kernel, acc, of);
+        let wide = kernel.value_type(result).elem().is_some_and(|elem| elem.bits() == 32);
+        kernel.op(*mma).parent == Some(body) && wide && is_new
+    };
+    (!mmas.is_empty() && mmas.iter().all(is_plain)).then(|| mmas.iter().map(|mma| kernel.result(*mma, 0)).collect())
+}
+
+/// The registers of the sums that these results are promoted to, and of the results in two iterations.
+fn held(kernel: &Kernel, of: Op, results: &[Value]) -> u32 {
+    let body = kernel.op(of).blocks[0];
+    let promoted = promotions(kernel, body, results);
+    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
+    let sums = yields.iter().filter(|value| kernel.def_op(**value).is_some_and(|made| promoted.contains(&made)));
+    let words = |value: &Value| words_of_tile(kernel, *value);
+    sums.map(words).sum::<u32>() + 2 * results.iter().map(words).sum::<u32>()
+}
+
+/// The operations of a loop's body that follow from these values.
+fn promotions(kernel: &Kernel, body: Block, results: &[Value]) -> HashSet<Op> {
+    let end = kernel.terminator(body);
+    let mut values: HashSet<Value> = results.iter().copied().collect();
+    let mut promotions = HashSet::new();
+    for op in kernel.ops(body).filter(|op| Some(*op) != end) {
+        let within = rtc_ir::walk_op(kernel, op);
+        if within.iter().any(|op| kernel.op(*op).operands.iter().any(|value| values.contains(value))) {
+            promotions.insert(op);
+            values.extend(&kernel.op(op).results);
+        }
+    }
+    promotions
+}
+
+/// A loop whose dots can overlap what becomes of those of the iteration before.
+struct PromotingLoop {
+    of: Op,
+    mmas: Vec<GuardedMma>,
+    /// What an iteration of the steady state executes, without the waits for dots and the arrivals after them.
+    order: Vec<(Op, u32)>,
+}
+
+impl PromotingLoop {
+    fn of(kernel: &Kernel, of: Op) -> Option<PromotingLoop> {
+        let body = kernel.op(of).blocks[0];
+        let results = results(kernel, of)?;
+        let mmas = results.iter().map(|result| GuardedMma::of(kernel, kernel.def_op(*result)?));
+        let mmas = mmas.collect::<Option<Vec<GuardedMma>>>()?;
+        let end = kernel.terminator(body)?;
+        let ops: Vec<Op> = kernel.ops(body).filter(|op| *op != end).collect();
+        // The operands of the next dots come while those of the last ones are still read.
+        mmas.iter().all(|mma| mma.slots(kernel) > 1).then_some(())?;
+
+        let can_wait = |op: &Op| {
+            let is_load = matches!(kernel.kind(*op), OpKind::Load { .. });
+            !is_load && (is_movable(kernel, *op) || is_view(kernel, *op) || reads_row(kernel, *op))
+        };
+        let guarded: HashSet<Op> = mmas.iter().flat_map(GuardedMma::all).collect();
+        let first = ops.iter().copied().filter(|op| guarded.contains(op) || !can_wait(op)).collect();
+        let early = needed(kernel, body, first);
+        // No dot needs another one, and all of a promotion can wait.
+        let promotions = promotions(kernel, body, &results);
+        let is_handed_on = results.iter().any(|result| kernel.users(*result).contains(&end));
+        (!promotions.is_empty() && promotions.is_disjoint(&early) && !is_handed_on).then_some(())?;
+        let arrives: Vec<Op> = mmas.iter().map(|mma| mma.arrive).collect();
+        let is_early = |op: &&Op| early.contains(op) && !arrives.contains(op);
+        let mut order: Vec<(Op, u32)> = ops.iter().filter(is_early).map(|op| (*op, 0)).collect();
+        // Views cannot be carried, so they are made again.
+        let is_late = |op: &Op| !early.contains(op);
+        for op in &ops {
+            let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+            if is_late(op) || is_view(kernel, *op) && users.any(|user| is_late(&user) && user != end) {
+                order.push((*op, 1));
+            }
+        }
+        let whole = order.iter().copied().chain(arrives.iter().map(|op| (*op, 0))).collect();
+        let is_valid = StagedLoop::new(kernel, of, whole, Ends::Peeled)?.is_valid(kernel);
+        is_valid.then_some(PromotingLoop { of, mmas, order })
+    }
+
+    /// Begins the dots without waiting for them, and waits behind the promotion of those of the iteration before.
+    fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let mut waits = Vec::new();
+        for guarded in &self.mmas {
+            *kernel.kind_mut(guarded.mma) = OpKind::MmaAsync {};
+            let result = kernel.result(guarded.mma, 0);
+            let wait = Builder::after(kernel, guarded.mma).await_dots(&[result])?;
+            kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+            waits.push(wait);
+            self.order.extend([(wait, 0), (guarded.arrive, 0)]);
+        }
+        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled)
+            .ok_or_else(|| crate::pass::missing("a loop"))?;
+        let expanded = expand(kernel, staged)?;
+        // Outside of the loop no dots overlap.
+        for (op, copy) in expanded.before.into_iter().chain(expanded.after) {
+            if self.mmas.iter().any(|guarded| guarded.mma == op) {
+                *kernel.kind_mut(copy) = OpKind::Mma {};
+            } else if waits.contains(&op) {
+                kernel.replace_op(copy, kernel.operand(copy, 0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The operations of a loop's body that these need, themselves among them, through what the loop carries, too.
+fn needed(kernel: &Kernel, body: Block, first: Vec<Op>) -> HashSet<Op> {
+    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
+    let (mut needed, mut carried, mut work) = (HashSet::new(), HashSet::new(), first);
+    while let Some(op) = work.pop() {
+        if !needed.insert(op) {
+            continue;
+        }
+        let within = rtc_ir::walk_op(kernel, op);
+        let mut values: Vec<Value> = within.into_iter().flat_map(|op| kernel.op(op).operands.clone()).collect();
+        while let Some(value) = values.pop() {
+            match kernel.value(value).def {
+                ValueDef::Result(made, _) if kernel.op(made).parent == Some(body) => work.push(made),
+                ValueDef::Arg(block, index) if block == body && index > 0 && carried.insert(index) => {
+                    values.push(yields[index as usize - 1]);
+                }
+                _ => {}
+            }
+        }
+    }
+    needed
+}
