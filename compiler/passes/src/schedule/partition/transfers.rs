@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, Value, place_bytes};
 
+use super::branch::branches;
 use crate::PassError;
 use crate::access::addresses::Memory;
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
@@ -155,11 +156,8 @@ fn fill(
     let Some((flag, with_nan)) = other else {
         return copy_boxes(kernel, before, map, boxes, place, full, &at);
     };
-    let blocks = [kernel.new_block(), kernel.new_block()];
-    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
-    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
-        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+    for (end, map) in branches(kernel, before, *flag)?.into_iter().zip([names.of(*with_nan), map]) {
+        copy_boxes(kernel, end, map, boxes, place, full, &at)?;
     }
     Ok(())
 }
