@@ -62,20 +62,23 @@ impl Transfer {
     }
 }
 
-/// The loads in the bodies of some loops that no dot takes its operand from, and that a producer can bring nonetheless.
-pub(crate) fn find_others(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan) -> HashMap<Op, Row> {
-    if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(known, loops) }
+/// The loads in the bodies of loops that no dot takes its operand from, and that a producer can bring nonetheless.
+pub(crate) struct OtherLoads {
+    rows: HashMap<Op, Row>,
 }
 
-/// Makes a loop read those that the kernel does not write from buffers.
-pub(crate) fn stage_others(
-    kernel: &mut Kernel,
-    of: Op,
-    others: &HashMap<Op, Row>,
-    written: &HashSet<Memory>,
-) -> Result<Vec<Transfer>, PassError> {
-    let rows = row_vectors::stage(kernel, of, others, written)?;
-    Ok(rows.into_iter().map(|(buffer, row)| Transfer::new(buffer, Source::Row(row), None)).collect())
+impl OtherLoads {
+    /// Those of some loops.
+    pub fn find(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan) -> OtherLoads {
+        let rows = if plan.rows == Some(false) { HashMap::new() } else { row_vectors::find(known, loops) };
+        OtherLoads { rows }
+    }
+
+    /// Makes a loop read those that the kernel does not write from buffers.
+    pub fn stage(&self, kernel: &mut Kernel, of: Op, written: &HashSet<Memory>) -> Result<Vec<Transfer>, PassError> {
+        let rows = row_vectors::stage(kernel, of, &self.rows, written)?;
+        Ok(rows.into_iter().map(|(buffer, row)| Transfer::new(buffer, Source::Row(row), None)).collect())
+    }
 }
 
 /// The copies of a transfer.
