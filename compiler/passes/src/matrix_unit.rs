@@ -9,6 +9,11 @@ pub(crate) fn has_async(target: &Target) -> bool {
     target.has(Feature::Wgmma)
 }
 
+/// Whether an operation is a dot, before its operands are staged or after.
+pub(crate) fn is_dot(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
+}
+
 /// Whether a dot is for such a unit: `stage_operands` makes it an `mma`.
 pub(crate) fn is_async_dot(kind: &OpKind) -> bool {
     matches!(kind, OpKind::Dot { kind: DotKind::Wgmma, .. })

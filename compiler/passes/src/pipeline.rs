@@ -37,8 +37,8 @@ pub const PASSES: &[Pass] = &[
     // schedule: operands of dots in shared memory, ahead of time
     schedule::partition::specialize_warps::PASS, // layouts and access widths are final; where it is not applicable, the passes after it run
     schedule::overlap::pipeline_chained_dots::PASS, // in a partition, with the copies out of the way
-    schedule::overlap::overlap_promotion::PASS, // in loops whose dots do not depend on each other
-    schedule::overlap::issue_async_dots::PASS, // in loops that the passes before have left alone
+    schedule::overlap::overlap_promotion::PASS,  // in loops whose dots do not depend on each other
+    schedule::overlap::issue_async_dots::PASS,   // in loops that the passes before have left alone
     schedule::overlap::hide_reductions::PASS,    // for dots that no other dot overlaps
     schedule::operands::stage_operands::PASS,    // which loads can be copies is known from layouts and access widths
     schedule::pipeline::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits

@@ -15,6 +15,7 @@ pub mod outline;
 mod places;
 mod reads;
 mod reasons;
+mod reductions;
 mod sentences;
 mod suggestions;
 
@@ -33,6 +34,7 @@ use forms::forms;
 use places::{loops_at, spans};
 use reads::{LoopKind, Read};
 use reasons::Plain;
+pub use reductions::Reductions;
 use sentences::LoopForm;
 pub use suggestions::{Attempt, Suggestion, helps};
 

@@ -13,7 +13,7 @@ use crate::access::addresses::{addresses, is_unchanged, loads_of_dots, memory, s
 use crate::matrix_unit;
 use crate::schedule::operands::staged::copied_width;
 use crate::schedule::pipeline::expand_loop::roots;
-use crate::schedule::pipeline::register_prefetch::{MOST_AHEAD, asked_for, is_dot};
+use crate::schedule::pipeline::register_prefetch::{MOST_AHEAD, asked_for};
 use crate::schedule::pipeline::stages::stages;
 use crate::tile::alignment_versioning::{self, Ask};
 
@@ -25,7 +25,7 @@ pub(super) fn has_wgmma(kernel: &Kernel, of: Op) -> bool {
 
 /// Whether a loop itself has dots.
 pub(super) fn has_dots(kernel: &Kernel, of: Op) -> bool {
-    reads::own_ops(kernel, of).into_iter().any(|op| is_dot(kernel.kind(op)))
+    reads::own_ops(kernel, of).into_iter().any(|op| matrix_unit::is_dot(kernel.kind(op)))
 }
 
 /// Whether a loop has loops in it.

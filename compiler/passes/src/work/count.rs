@@ -12,6 +12,7 @@ use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
 use super::instructions::{BRANCH, LOOP, instructions};
 use super::programs::of_program;
 use super::{Launch, Unit, Work, registers};
+use crate::matrix_unit;
 
 /// How often a loop is taken to run whose bounds are not known.
 const TRIPS: f64 = 8.0;
@@ -118,9 +119,7 @@ impl Count<'_> {
         let data = kernel.op(op);
         let (results, operands) = (&data.results[..], &data.operands[..]);
         let warps = f64::from(kernel.group_of(op).warps);
-        let is_dot =
-            matches!(data.kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {});
-        let issued = if is_dot { 0.0 } else { issue(kernel, op) };
+        let issued = if matrix_unit::is_dot(&data.kind) { 0.0 } else { issue(kernel, op) };
         self.work.instructions += self.weight * issued * warps;
         // Four schedulers share the warps of a block.
         let share = (warps / 4.0).max(1.0);

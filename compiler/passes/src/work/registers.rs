@@ -8,6 +8,7 @@ use rtc_ir::{DotKind, Elem, Kernel, Op, OpKind, Value, ValueDef, regions, view, 
 use std::collections::{HashMap, HashSet};
 
 use super::instructions::width;
+use crate::matrix_unit;
 
 /// Registers for values that are not tiles.
 const BASE: f64 = 12.0;
@@ -91,9 +92,7 @@ fn estimate(kernel: &Kernel, least: bool) -> u32 {
 
 /// Whether dots hold sums in registers.
 pub fn has_dot(kernel: &Kernel) -> bool {
-    walk(kernel).into_iter().any(|op| {
-        matches!(kernel.kind(op), OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
-    })
+    walk(kernel).into_iter().any(|op| matrix_unit::is_dot(kernel.kind(op)))
 }
 
 /// Registers that a value takes of a thread.

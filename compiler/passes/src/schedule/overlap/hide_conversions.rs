@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
 use rtc_layout::Conversion;
 
+use super::add_makers;
 use crate::laid::conversions::conversion_of;
 use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError};
@@ -109,12 +110,7 @@ fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
     let ops: Vec<Op> = kernel.ops(body).collect();
     let Some(place) = ops.iter().position(|op| *op == mma.of) else { return Vec::new() };
     let mut late: HashSet<Op> = ops[place + 1..].iter().copied().collect();
-    for op in ops[..place].iter().rev().filter(|op| is_movable(kernel, **op)) {
-        let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).peekable();
-        if users.peek().is_some() && users.all(|user| late.contains(&user)) {
-            late.insert(*op);
-        }
-    }
+    add_makers(kernel, &ops[..place], &mut late, |op| is_movable(kernel, op));
     let mut moved: Vec<Op> = Vec::new();
     for op in ops[..place].iter().filter(|op| late.contains(op)) {
         let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));

@@ -16,9 +16,9 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Traits};
 
-use super::issue_async_dots;
+use super::{add_makers, issue_async_dots};
 use crate::schedule::resources::SCALAR_REGISTERS;
 use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError};
@@ -77,17 +77,10 @@ impl LastMma {
         let waits = between.iter().copied().filter(|op| matches!(kernel.kind(*op), OpKind::BarrierWait {})).collect();
         let frees = after.iter().copied().filter(|op| is_arrival(kernel, *op)).collect();
         // From the last one on: all that is used behind the dot only.
-        let mut under: HashSet<Op> = HashSet::new();
-        for op in between.iter().rev() {
-            let users: Vec<Op> = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).collect();
-            let later = |user: &Op| under.contains(user) || after.contains(user) || *user == end;
-            if is_pure(kernel, *op) && !users.is_empty() && users.iter().all(later) {
-                under.insert(*op);
-            }
-        }
-        let reduces = |op: &Op| matches!(kernel.kind(*op), OpKind::Reduce { .. });
-        under.iter().any(reduces).then_some(())?;
-        let under = between.iter().copied().filter(|op| under.contains(op)).collect();
+        let mut later: HashSet<Op> = after.iter().copied().chain([end]).collect();
+        add_makers(kernel, between, &mut later, |op| is_pure(kernel, op));
+        let under: Vec<Op> = between.iter().copied().filter(|op| later.contains(op)).collect();
+        under.iter().any(|op| matches!(kernel.kind(*op), OpKind::Reduce { .. })).then_some(())?;
         Some(LastMma { mma, waits, after_other, under, frees, end })
     }
 
@@ -101,9 +94,7 @@ impl LastMma {
             kernel.move_op(*op, Position::Before(self.after_other));
         }
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
-        let acc = kernel.result(self.mma, 0);
-        let wait = Builder::before(kernel, self.end).await_dots(&[acc])?;
-        kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+        issue_async_dots::wait(kernel, self.end, &[self.mma])?;
         for op in &self.frees {
             kernel.move_op(*op, Position::Before(self.end));
         }

@@ -140,7 +140,7 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
 }
 
 /// Waits for these dots, and replaces later uses of their accumulators.
-fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op]) -> Result<(), PassError> {
+pub(super) fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op]) -> Result<(), PassError> {
     let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
     let wait = Builder::before(kernel, before).await_dots(&accs)?;
     for (number, acc) in accs.into_iter().enumerate() {

@@ -171,8 +171,8 @@ impl PromotingLoop {
             waits.push(wait);
             self.order.extend([(wait, 0), (guarded.arrive, 0)]);
         }
-        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled)
-            .ok_or_else(|| crate::pass::missing("a loop"))?;
+        let staged =
+            StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| crate::pass::missing("a loop"))?;
         let expanded = expand(kernel, staged)?;
         // Outside of the loop no dots overlap.
         for (op, copy) in expanded.before.into_iter().chain(expanded.after) {

@@ -27,6 +27,7 @@ use std::collections::HashSet;
 use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, view};
 
+use super::add_makers;
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
 use crate::pass::missing;
 use crate::plan::Plan;
@@ -124,23 +125,17 @@ impl ChainedDots {
                 late.insert(*op);
             }
         }
-        let is_late = |late: &HashSet<Op>, op: &Op| late.contains(op) || second.all().contains(op);
         let leaks = |op: &Op| {
-            let results = &kernel.op(*op).results;
-            results.iter().flat_map(|value| kernel.users(*value)).any(|user| !is_late(&late, &user))
+            let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+            users.any(|user| !late.contains(&user) && !second.all().contains(&user))
         };
         if late.iter().any(|op| *op != second.mma && leaks(op)) {
             return None;
         }
         // Cheap operations for the second dot alone move with it; views of slots have to.
-        for op in ops.iter().rev() {
-            let users: Vec<Op> = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).collect();
-            let alone = !users.is_empty() && users.iter().all(|user| is_late(&late, user));
-            if alone && (is_cheap(kernel, *op) || is_view(kernel, *op)) {
-                late.insert(*op);
-            }
-        }
-        late.remove(&second.mma);
+        late.extend(second.all());
+        add_makers(kernel, &ops, &mut late, |op| is_cheap(kernel, op) || is_view(kernel, op));
+        late.retain(|op| !second.all().contains(op));
         // The dot's operand must be computed after the wait for the previous dot, which may read the same registers.
         let operand = kernel.def_op(kernel.operand(second.mma, 0))?;
         late.contains(&operand).then_some(())?;

@@ -10,7 +10,7 @@ use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, pla
 
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
-use super::transfers::{self, Others, Source, Transfer};
+use super::transfers::{OtherLoads, Source, Transfer};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::access::clamped_rows;
@@ -76,7 +76,7 @@ impl Candidate {
         let before = resident_operands::stored(&staged, &before, &loops, &written, cx.plan.resident);
         let mut with_others = Vec::new();
         for of in loops {
-            with_others.push((of, transfers::stage_others(&mut staged, of, &others, &written)?));
+            with_others.push((of, others.stage(&mut staged, of, &written)?));
         }
         let mut producers = Vec::new();
         for (of, others) in with_others {
@@ -218,7 +218,7 @@ struct Loads {
     /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
     version: Option<Refusal>,
     /// Loads that a producer brings, but not for dots.
-    others: Others,
+    others: OtherLoads,
     /// Loads of boxes, before the loops.
     before: HashMap<Op, BoxAccess>,
 }
@@ -267,7 +267,7 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     }
     let version = refused.first().map(|(_, reason)| *reason);
     let has_work_between = loops.iter().any(|of| dots(of) > 1);
-    let others = transfers::find_others(&mut known, &loops, plan, has_work_between);
+    let others = OtherLoads::find(&mut known, &loops, plan, has_work_between);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, others, before })
 }

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
+use super::branch::branches;
 use crate::PassError;
 use crate::access::addresses::Memory;
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
@@ -70,36 +71,33 @@ impl Transfer {
     }
 }
 
-/// Loads that a producer can bring although no dot takes its operand from them.
+/// The loads in the bodies of loops that no dot takes its operand from, and that a producer can bring nonetheless.
 #[derive(Default)]
-pub(crate) struct Others {
+pub(crate) struct OtherLoads {
     rows: HashMap<Op, Row>,
     scattered: HashMap<Op, ScatteredRow>,
 }
 
-/// Those in the bodies of some loops. A producer with `few` registers computes no addresses.
-pub(crate) fn find_others(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan, few: bool) -> Others {
-    if plan.rows == Some(false) {
-        return Others::default();
+impl OtherLoads {
+    /// Those of some loops. A producer with `few` registers computes no addresses.
+    pub fn find(known: &mut BoxAnalysis<'_>, loops: &[Op], plan: Plan, few: bool) -> OtherLoads {
+        if plan.rows == Some(false) {
+            return OtherLoads::default();
+        }
+        let rows = row_vectors::find(known, loops);
+        let mut scattered = if few { HashMap::new() } else { scattered_rows::find(known.kernel, loops) };
+        scattered.retain(|load, _| !rows.contains_key(load));
+        OtherLoads { rows, scattered }
     }
-    let rows = row_vectors::find(known, loops);
-    let mut scattered = if few { HashMap::new() } else { scattered_rows::find(known.kernel, loops) };
-    scattered.retain(|load, _| !rows.contains_key(load));
-    Others { rows, scattered }
-}
 
-/// Makes a loop read those that the kernel does not write from buffers.
-pub(crate) fn stage_others(
-    kernel: &mut Kernel,
-    of: Op,
-    others: &Others,
-    written: &HashSet<Memory>,
-) -> Result<Vec<Transfer>, PassError> {
-    let rows = row_vectors::stage(kernel, of, &others.rows, written)?;
-    let rows = rows.into_iter().map(|(buffer, row)| (buffer, Source::Row(row)));
-    let scattered = scattered_rows::stage(kernel, of, &others.scattered, written)?;
-    let scattered = scattered.into_iter().map(|(buffer, row)| (buffer, Source::ScatteredRow(row)));
-    Ok(rows.chain(scattered).map(|(buffer, source)| Transfer::new(buffer, source, None)).collect())
+    /// Makes a loop read those that the kernel does not write from buffers.
+    pub fn stage(&self, kernel: &mut Kernel, of: Op, written: &HashSet<Memory>) -> Result<Vec<Transfer>, PassError> {
+        let rows = row_vectors::stage(kernel, of, &self.rows, written)?;
+        let rows = rows.into_iter().map(|(buffer, row)| (buffer, Source::Row(row)));
+        let scattered = scattered_rows::stage(kernel, of, &self.scattered, written)?;
+        let scattered = scattered.into_iter().map(|(buffer, row)| (buffer, Source::ScatteredRow(row)));
+        Ok(rows.chain(scattered).map(|(buffer, source)| Transfer::new(buffer, source, None)).collect())
+    }
 }
 
 /// The alignment of the buffers of rows.
@@ -202,11 +200,8 @@ fn fill(
     let Some((flag, with_nan)) = other else {
         return copy_boxes(kernel, before, map, boxes, place, full, &at);
     };
-    let blocks = [kernel.new_block(), kernel.new_block()];
-    let ends = blocks.map(|block| Builder::at_end(kernel, block).yield_values(&[]));
-    Builder::before(kernel, before).build(OpKind::IfElse {}, &[*flag], &[], &[], &blocks, &[])?;
-    for (end, map) in ends.into_iter().zip([names.of(*with_nan), map]) {
-        copy_boxes(kernel, end?, map, boxes, place, full, &at)?;
+    for (end, map) in branches(kernel, before, *flag)?.into_iter().zip([names.of(*with_nan), map]) {
+        copy_boxes(kernel, end, map, boxes, place, full, &at)?;
     }
     Ok(())
 }

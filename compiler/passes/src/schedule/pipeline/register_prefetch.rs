@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use rtc_ir::{Block, Kernel, LoopHints, Op, OpKind, Value, trip_count};
 
 use crate::access::addresses::{Addresses, addresses, is_unchanged, is_unchanged_beside_copies, loads_of_dots};
+use crate::matrix_unit::is_dot;
 
 /// Registers of a thread that tiles loaded ahead may take.
 pub(crate) const MOST_AHEAD: u32 = 64;
@@ -83,11 +84,6 @@ fn bytes_of_thread(kernel: &Kernel, op: Op) -> u32 {
 /// Whether a block has dots in it.
 pub(crate) fn has_dots(kernel: &Kernel, body: Block) -> bool {
     rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_dot(kernel.kind(op)))
-}
-
-/// Whether an operation is a dot, before its operands are staged or after.
-pub(crate) fn is_dot(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Dot { .. } | OpKind::DotBuffers { .. } | OpKind::Mma {} | OpKind::MmaAsync {})
 }
 
 /// Whether a loop does better without copies to shared memory, since its dots store their operands themselves; and if so,
