@@ -70,17 +70,21 @@ struct SplitPlan {
 }
 
 impl SplitPlan {
-    /// The plan for a loop that gains by it.
-    fn of(kernel: &Kernel, op: Op) -> Option<SplitPlan> {
-        let OpKind::ForRange { unsigned: false, hints } = kernel.kind(op) else { return None };
+    /// A loop that is left as it is, if it may be split.
+    fn new(kernel: &Kernel, op: Op) -> Option<SplitPlan> {
+        let OpKind::ForRange { unsigned: false, .. } = kernel.kind(op) else { return None };
         let range = view::ForRange::at(kernel, op);
         let (lower, upper, step) = (range.lower(), range.upper(), range.step());
-        let step = rtc_ir::constant_bits(kernel, step)? as u32 as i32;
-        if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
-            return None;
-        }
+        let step = i64::from(rtc_ir::constant_bits(kernel, step)? as u32 as i32);
+        (kernel.value_type(lower) == Type::Scalar(Elem::I32) && step > 0).then_some(())?;
         let (most, guards, splits_rest) = Default::default();
-        let mut plan = SplitPlan { lower, upper, step: step.into(), factor: 1, most, guards, splits_rest };
+        Some(SplitPlan { lower, upper, step, factor: 1, most, guards, splits_rest })
+    }
+
+    /// The plan for a loop that gains by it.
+    fn of(kernel: &Kernel, op: Op) -> Option<SplitPlan> {
+        let mut plan = SplitPlan::new(kernel, op)?;
+        let OpKind::ForRange { hints, .. } = kernel.kind(op) else { return None };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
@@ -171,6 +175,14 @@ fn take_all(kernel: &mut Kernel, op: Op, plan: &SplitPlan, most: Most) -> Result
     kernel.move_op(op, Position::End(rest));
     Builder::at_end(kernel, rest).yield_values(&results)?;
     Ok(true)
+}
+
+/// Takes so many iterations of a loop at a time, and what is left one by one; false if its bounds or its step do not allow it.
+pub(crate) fn unroll(kernel: &mut Kernel, op: Op, factor: i64) -> Result<bool, PassError> {
+    match SplitPlan::new(kernel, op).map(|plan| SplitPlan { factor, ..plan }).filter(SplitPlan::fits) {
+        Some(plan) => split(kernel, op, &plan),
+        None => Ok(false),
+    }
 }
 
 fn split(kernel: &mut Kernel, op: Op, plan: &SplitPlan) -> Result<bool, PassError> {

@@ -3,20 +3,22 @@
 //!
 //! ```text
 //! for_range 0, n {                     if_else 0 < n {
-//!   %d = mma %a[i], %b[i], 0             %d = mma of iteration 0
-//!   %s = local_load scales[i]     →      for_range 1, n, (%e = %d) {
+//!   %d = mma %a[i], %b[i], 0             %d = mma of iteration 0;  %s = local_load scales[0]
+//!   %s = local_load scales[i]     →      for_range 1, n, (%e = %d, %r = %s) {
 //!   %acc = %acc + %d * %s                  %d = mma_async %a[i], %b[i], 0
-//! }                                        %s = local_load scales[i - 1]
-//!                                          %acc = %acc + %e * %s
+//! }                                        %acc = %acc + %e * %r
+//!                                          barrier_wait ..;  %s = local_load scales[i]
 //!                                          mma_await (%d)
-//!                                          yields %d
+//!                                          yields %d, %s
 //!                                        }
-//!                                        the same for the last iteration
+//!                                        %acc = %acc + %e * %r
 //!                                      }
 //! ```
 //!
-//! Dots, what they need and loads have stage 0; all that follows from a dot, and what else can wait, has stage 1
-//! (`pipeline/expander.rs`). The loop is in a partition (`specialize_warps`), so that other warps load the operands.
+//! All that follows from a dot, and what else can wait, has stage 1, the rest stage 0 (`pipeline/expander.rs`). The assembler
+//! would move the promotion behind the wait for the dot if they were in one basic block. The wait for rows that another warp
+//! copies lies between them: it is a loop. Two iterations are taken at a time, or results would be moved to other registers in
+//! each. The loop is in a partition (`specialize_warps`), so that other warps load the operands.
 
 use std::collections::HashSet;
 
@@ -24,8 +26,10 @@ use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, ValueDef, constant_bits, regions};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
+use crate::pass::missing;
 use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
+use crate::tile::split_loops;
 use crate::work::pressure::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
@@ -118,7 +122,7 @@ fn promotions(kernel: &Kernel, body: Block, results: &[Value]) -> HashSet<Op> {
 struct PromotingLoop {
     of: Op,
     mmas: Vec<GuardedMma>,
-    /// What an iteration of the steady state executes, without the waits for dots and the arrivals after them.
+    /// What an iteration of the steady state executes, without the waits for dots; the arrivals after these are last.
     order: Vec<(Op, u32)>,
 }
 
@@ -133,35 +137,35 @@ impl PromotingLoop {
         // The operands of the next dots come while those of the last ones are still read.
         mmas.iter().all(|mma| mma.slots(kernel) > 1).then_some(())?;
 
+        let guarded: HashSet<Op> = mmas.iter().flat_map(GuardedMma::all).collect();
         let can_wait = |op: &Op| {
             let is_load = matches!(kernel.kind(*op), OpKind::Load { .. });
             !is_load && (is_movable(kernel, *op) || is_view(kernel, *op) || reads_row(kernel, *op))
         };
-        let guarded: HashSet<Op> = mmas.iter().flat_map(GuardedMma::all).collect();
-        let first = ops.iter().copied().filter(|op| guarded.contains(op) || !can_wait(op)).collect();
-        let early = needed(kernel, body, first);
+        let is_first = |op: &Op| guarded.contains(op) || !can_wait(op);
+        let early = needed(kernel, body, ops.iter().copied().filter(is_first).collect());
+        let is_row = |op: &Op| !guarded.contains(op) && reads_row(kernel, *op);
+        let rows = needed(kernel, body, ops.iter().copied().filter(is_row).collect());
+        ops.iter().any(|op| is_row(op) && matches!(kernel.kind(*op), OpKind::BarrierWait {})).then_some(())?;
         // No dot needs another one, and all of a promotion can wait.
         let promotions = promotions(kernel, body, &results);
         let is_handed_on = results.iter().any(|result| kernel.users(*result).contains(&end));
-        (!promotions.is_empty() && promotions.is_disjoint(&early) && !is_handed_on).then_some(())?;
-        let arrives: Vec<Op> = mmas.iter().map(|mma| mma.arrive).collect();
-        let is_early = |op: &&Op| early.contains(op) && !arrives.contains(op);
+        (!promotions.is_empty() && promotions.is_disjoint(&early) && promotions.is_disjoint(&rows) && !is_handed_on).then_some(())?;
+        let is_end = |op: &Op| mmas.iter().any(|mma| mma.arrive == *op);
+        let is_early = |op: &&Op| early.contains(op) && !is_end(op);
+        let is_row = |op: &&Op| rows.contains(op) && !early.contains(op);
+        let is_late = |op: &&Op| !early.contains(op) && !rows.contains(op);
         let mut order: Vec<(Op, u32)> = ops.iter().filter(is_early).map(|op| (*op, 0)).collect();
-        // Views cannot be carried, so they are made again.
-        let is_late = |op: &Op| !early.contains(op);
-        for op in &ops {
-            let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
-            if is_late(op) || is_view(kernel, *op) && users.any(|user| is_late(&user) && user != end) {
-                order.push((*op, 1));
-            }
-        }
-        let whole = order.iter().copied().chain(arrives.iter().map(|op| (*op, 0))).collect();
-        let is_valid = StagedLoop::new(kernel, of, whole, Ends::Peeled)?.is_valid(kernel);
+        order.extend(ops.iter().filter(is_late).map(|op| (*op, 1)));
+        order.extend(ops.iter().filter(is_row).map(|op| (*op, 0)));
+        order.extend(ops.iter().filter(|op| is_end(op)).map(|op| (*op, 0)));
+        let is_valid = StagedLoop::new(kernel, of, order.clone(), Ends::Peeled)?.is_valid(kernel);
         is_valid.then_some(PromotingLoop { of, mmas, order })
     }
 
     /// Begins the dots without waiting for them, and waits behind the promotion of those of the iteration before.
     fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let end = self.order.len() - self.mmas.len();
         let mut waits = Vec::new();
         for guarded in &self.mmas {
             *kernel.kind_mut(guarded.mma) = OpKind::MmaAsync {};
@@ -169,19 +173,19 @@ impl PromotingLoop {
             let wait = Builder::after(kernel, guarded.mma).await_dots(&[result])?;
             kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
             waits.push(wait);
-            self.order.extend([(wait, 0), (guarded.arrive, 0)]);
         }
-        let staged =
-            StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| crate::pass::missing("a loop"))?;
+        self.order.splice(end..end, waits.iter().map(|wait| (*wait, 0)));
+        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
         let expanded = expand(kernel, staged)?;
         // Outside of the loop no dots overlap.
-        for (op, copy) in expanded.before.into_iter().chain(expanded.after) {
+        for (op, copy) in expanded.before {
             if self.mmas.iter().any(|guarded| guarded.mma == op) {
                 *kernel.kind_mut(copy) = OpKind::Mma {};
             } else if waits.contains(&op) {
                 kernel.replace_op(copy, kernel.operand(copy, 0));
             }
         }
+        split_loops::unroll(kernel, expanded.of, 2)?;
         Ok(())
     }
 }
