@@ -150,7 +150,8 @@ impl PromotingLoop {
         // No dot needs another one, and all of a promotion can wait.
         let promotions = promotions(kernel, body, &results);
         let is_handed_on = results.iter().any(|result| kernel.users(*result).contains(&end));
-        (!promotions.is_empty() && promotions.is_disjoint(&early) && promotions.is_disjoint(&rows) && !is_handed_on).then_some(())?;
+        (!promotions.is_empty() && promotions.is_disjoint(&early) && promotions.is_disjoint(&rows) && !is_handed_on)
+            .then_some(())?;
         let is_end = |op: &Op| mmas.iter().any(|mma| mma.arrive == *op);
         let is_early = |op: &&Op| early.contains(op) && !is_end(op);
         let is_row = |op: &&Op| rows.contains(op) && !early.contains(op);
