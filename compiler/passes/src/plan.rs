@@ -27,7 +27,8 @@ pub struct Plan {
     pub resident: Option<bool>,
     /// Whether producers copy row vectors.
     pub rows: Option<bool>,
-    /// Whether the first of two chained dots overlaps the second one of the iteration before.
+    /// Whether the first of two chained dots overlaps the second one of the iteration before, or a dot the promotion of the
+    /// one before.
     pub chained: Option<bool>,
     /// Whether independent dots of an iteration are begun early.
     pub early: Option<bool>,
