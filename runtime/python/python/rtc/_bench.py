@@ -179,7 +179,7 @@ def main(words):
     options = parser("bench", __doc__.split(":", 1)[1].strip())
     options.add_argument("--iterations", type=int, default=None, help=f"timed calls of each [default: {ITERATIONS}, on the CPU 5]")
     options.add_argument("--against", choices=["triton"], help="also time the kernel compiled by Triton, if it is installed")
-    options.add_argument("--sweep", metavar="N=LOW..HIGH", help="times over sizes: get_inputs(N=..) is called with each")
+    options.add_argument("--sweep", metavar="N=LOW..HIGH", help="time several sizes: get_inputs(N=..) is called with each")
     options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
 
     def work(arguments):
