@@ -236,7 +236,7 @@ def main(words):
                 print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
                       f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
         else:
-            print("times of the CPU's emulator or interpreter: they say nothing of a GPU", file=sys.stderr)
+            print("times of the emulator or interpreter on the CPU; they do not predict times on a GPU", file=sys.stderr)
         if sweep:
             found["sweep"] = _sweep(contract, sweep, arguments, clock, iterations)
         if arguments.plots:
