@@ -14,26 +14,25 @@ use rtc_runtime::sanitize::Checks;
 use rtc_testing::Tolerance;
 use std::path::PathBuf;
 
-/// Compiler for the Triton kernel language: .rt or .py files to PTX, and a runner for them.
+/// Compiler for the Triton kernel language: compiles .rt and .py files to PTX, and runs them.
 #[derive(Debug, Parser)]
 #[command(
     name = "rtc",
     version,
     max_term_width = 110,
-    after_help = "Exit status: 0 done, 1 the input is at fault, 2 the command line is at fault, 3 a bug of rtc,\n\
+    after_help = "Exit status: 0 success, 1 error in the input, 2 error in the command line, 3 internal error,\n\
                   141 broken pipe.\n\
                   Start with: rtc build --help, rtc run --help"
 )]
 pub(crate) struct Arguments {
-    /// How errors are written to stderr, and results to standard output, as with `--json` of a command
+    /// Format of diagnostics on standard error. json also prints results as JSON, like `--json` of a command
     #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Human)]
     pub(crate) message_format: MessageFormat,
     /// Whether errors are colored.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
-    /// Print remarks: for every loop of a kernel whether and how it is pipelined, or why not, and which promise or
-    /// option would change that; the cost of layout conversions; registers, shared memory and occupancy; the time of
-    /// each stage
+    /// Print remarks: whether and how each loop is pipelined, and which promise or option would improve it; the cost of
+    /// layout conversions; registers, shared memory and occupancy; the time of each stage of the compilation
     #[arg(short, long, global = true, action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
     #[command(subcommand)]
@@ -63,7 +62,7 @@ pub(crate) enum Color {
 /// The languages of `rtc build --emit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmitLanguage {
-    /// A header and a source in C.
+    /// A header and a source file in C.
     C,
 }
 
@@ -73,21 +72,21 @@ pub(crate) enum Command {
     Build(BuildArguments),
     /// Print one stage of the compilation of one kernel
     Emit(EmitArguments),
-    /// Compile a kernel, launch it as described by a LAUNCH.json, and write or check the results
+    /// Compile a kernel, launch it as a LAUNCH.json describes, and write or check the results
     Run(RunArguments),
     /// List, verify or clear the cache of compiled kernels
     Cache(CacheArguments),
     /// Find the fastest configuration of a kernel for a LAUNCH.json
     Tune(Box<TuneArguments>),
-    /// Compare the kernel of a Python file with its reference; or replay recorded results without Python
+    /// Compare the kernel of a Python file with its reference, or replay recorded results without Python
     Verify(VerifyArguments),
     /// Time the kernel of a Python file and its reference
     Bench(HostArguments),
-    /// Report how precise the kernel of a Python file is
+    /// Measure the precision of the kernel of a Python file
     Precision(HostArguments),
-    /// Rewrite block pointers, which Triton no longer has, to pointers with masks
+    /// Rewrite block pointers, which Triton has removed, as pointers with masks
     Fix(FixArguments),
-    /// Explain the code of an error or a function of the language, or list all codes
+    /// Explain a diagnostic's code or a function of the language, or list all codes
     Explain(ExplainArguments),
     /// Serve an editor as a language server, on standard input and output
     Lsp(LspArguments),
@@ -101,7 +100,7 @@ pub(crate) enum Command {
     Mcp(McpArguments),
     /// Print the completions of a shell
     Completions(CompletionsArguments),
-    /// Print the manual page of a command, or write those of all
+    /// Print the manual page of a command, or write all of them
     Man(ManArguments),
     /// Compile what a build script with rtc-build asks for on standard input
     #[command(hide = true)]
@@ -115,7 +114,7 @@ pub(crate) struct LevelArguments {
     /// Do not show this warning, e.g. --allow deprecated; a code, `warnings` (all that are on) or `all`
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
-    /// Show this warning, also where it is off by default, e.g. --warn index-may-overflow
+    /// Show this warning, even if it is off by default, e.g. --warn index-may-overflow
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub(crate) warn: Vec<String>,
     /// Make this warning an error, e.g. --deny warnings
@@ -126,37 +125,36 @@ pub(crate) struct LevelArguments {
 /// The kernels of a file, and the arguments to compile them for.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KernelArguments {
-    /// Source file: .rt, a .py file with Triton kernels, or a .tir file with a kernel in tile IR; `-` reads a source from standard
-    /// input
+    /// Source file: .rt, .py with Triton kernels, or .tir with a kernel in tile IR; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// The kernel; may be left out where the file has only one that no other calls. Repeat it to name one per signature
+    /// The kernel. Optional if only one kernel of the file is not called by another. Repeat it once per signature
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Vec<String>,
-    /// Types and values of the arguments, in order: types run-time arguments, values become constexprs
+    /// One entry per parameter, in order: a type makes a run-time argument, a value a constexpr
     #[arg(long, value_name = "SIGNATURE", allow_hyphen_values = true)]
     pub(crate) signature: Vec<String>,
-    /// The same and the launch options as a file
+    /// The signature and the launch options as a file
     #[arg(long, value_name = "SPEC.json")]
     pub(crate) spec: Vec<PathBuf>,
-    /// Targets, separated by commas [default: that of the spec, else sm_80, whose PTX runs on every later GPU]
+    /// Targets, separated by commas [default: that of the spec, otherwise sm_80, whose PTX runs on all later GPUs]
     #[arg(long, value_name = "ARCH", value_delimiter = ',')]
     pub(crate) arch: Vec<String>,
-    /// Warps per program [default: that of the spec, else 4]
+    /// Warps per program [default: that of the spec, otherwise 4]
     #[arg(long, value_name = "N")]
     pub(crate) num_warps: Option<u32>,
-    /// Depth of software pipelines [default: that of the spec, else 3]
+    /// Depth of software pipelines [default: that of the spec, otherwise 3]
     #[arg(long, value_name = "N")]
     pub(crate) num_stages: Option<u32>,
-    /// Refuse a kernel with more instructions in a thread, by estimate [default: that of the spec, else 500000]
+    /// Refuse kernels with more than N instructions per thread (estimated) [default: that of the spec, otherwise 500000]
     #[arg(long, value_name = "N")]
     pub(crate) max_instructions: Option<u32>,
     /// Any launch option, such as maxnreg=128 or enable_fp_fusion=false
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) option: Vec<String>,
-    /// Take the functions of libdevice from NVIDIA's library (libdevice.10.bc of the CUDA toolkit), bit for bit
+    /// Use NVIDIA's libdevice (libdevice.10.bc of the CUDA toolkit), for the same bits
     #[arg(long, value_name = "FILE.bc")]
     pub(crate) libdevice: Option<PathBuf>,
-    /// Directory to look for imported files in, after that of FILE
+    /// Directory to search for imported files, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
@@ -166,8 +164,9 @@ pub(crate) struct KernelArguments {
 }
 
 const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
-    *fp32  i32  fp32  *bf16          run-time arguments; types: i1 i8..i64 u8..u64 fp16 bf16 fp32 fp64 fp8e5 fp8e4nv\n  \
-    *fp32:16  i32:16                 the address or the number is divisible by 16, which allows wide accesses\n  \
+    *fp32  i32  fp32  *bf16          run-time arguments; the types are i1, i8 to i64, u8 to u64,\n                                   \
+    fp16, bf16, fp32, fp64, fp8e5 and fp8e4nv\n  \
+    *fp32:16  i32:16                 address or number divisible by 16: allows wide accesses\n  \
     i32:1                            the constant 1\n  \
     1024  0.5  True  None  \"gelu\"    constexprs\n  \
     tl.float16  leaky_relu           a dtype, a function of the file\n  \
@@ -180,24 +179,24 @@ const SIGNATURES: &str = "Signatures have one entry per parameter:\n  \
     rtc build softmax.rt --spec spec.json --arch sm_90a -o out\n  \
     rtc build kernels.py --kernel add --signature '*fp32:16, *fp32:16, i32, 1024' \\\n                       \
     --kernel scale --signature '*fp32, fp32, i32, 256' --arch sm_80,sm_90a\n\n\
-    Files: DIR/<symbol>.ptx and DIR/<symbol>.json (what a launch must know). With several targets the target stands\n\
-    before the ending: <symbol>.sm_80.ptx; with several signatures of one kernel also a number: <symbol>.2.ptx.\n\
-    The paths of the PTX files are printed, one a line.\n\n\
-    With --rust instead DIR/<file>.rs, a module with a typed launch for each kernel, as a build script with rtc-build\n\
-    makes it, and its PTX and metadata; with --emit c instead DIR/<file>.h and DIR/<file>.c, over the CUDA driver."))]
+    Output: DIR/<symbol>.ptx, and DIR/<symbol>.json with the metadata of a launch. With several targets\n\
+    the names include the target, <symbol>.sm_80.ptx; with several signatures of one kernel a number,\n\
+    <symbol>.2.ptx. The paths of the PTX files are printed, one per line.\n\n\
+    --rust writes DIR/<file>.rs instead: PTX, metadata and a typed launch for each kernel, as rtc-build\n\
+    generates them. --emit c writes DIR/<file>.h and DIR/<file>.c, which use the CUDA driver."))]
 pub(crate) struct BuildArguments {
     #[command(flatten)]
     pub(crate) kernels: KernelArguments,
     /// Write a Rust module for the file
     #[arg(long, conflicts_with = "emit")]
     pub(crate) rust: bool,
-    /// Write a program's source instead of PTX
+    /// Write the source of a program instead of PTX
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) emit: Option<EmitLanguage>,
     /// Compile without reading or writing the cache
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// Where the files go; made if it is not there
+    /// Output directory, created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub(crate) output: PathBuf,
 }
@@ -206,7 +205,7 @@ pub(crate) struct BuildArguments {
 #[command(after_help = "Stages, in order:\n  \
     ast            the syntax tree\n  \
     tile           tile IR as the semantic analysis leaves it\n  \
-    accesses       ... with the box of a tensor that each load and store is, or why it is none\n  \
+    accesses       ... with the tensor box of each load and store, or the reason why it has none\n  \
     tile-opt       ... after the cleanups\n  \
     laid           ... with layouts: which thread holds which element\n  \
     scheduled      ... with shared memory and barriers\n  \
@@ -238,8 +237,9 @@ pub(crate) struct EmitArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It examines the compiler, the CUDA driver, the GPUs, the assemblers with their known defects, the cache, the shared\n\
-    store and Python. A small kernel is compiled and run on each device. Exit status 1 where no device runs kernels."
+    after_help = "Checks the compiler, the CUDA driver, the GPUs, the assemblers and their known defects, the cache, the\n\
+    shared store and Python. Compiles a small kernel and runs it on each device. Exit status 1 if no\n\
+    device runs it."
 )]
 pub(crate) struct DoctorArguments {
     /// Print the report as JSON
@@ -248,21 +248,23 @@ pub(crate) struct DoctorArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A LAUNCH.json says what is compiled and what is launched:\n\n  \
-    {\"spec\": {\"args\": [{\"name\": \"x\", \"type\": \"*fp32\", \"divisible_by\": 16}, {\"name\": \"n\", \"type\": \"i32\"},\n                    \
+#[command(after_help = "A LAUNCH.json describes the compilation and the launch:\n\n  \
+    {\"spec\": {\"args\": [{\"name\": \"x\", \"type\": \"*fp32\", \"divisible_by\": 16},\n                    \
+    {\"name\": \"n\", \"type\": \"i32\"},\n                    \
     {\"name\": \"BLOCK\", \"constexpr\": 1024}], \"options\": {\"num_warps\": 4}},\n   \
     \"grid\": [4, 1, 1],\n   \
     \"args\": {\"x\": {\"tensor\": \"a\"}, \"n\": 4000},\n   \
     \"tensors\": \"inputs.safetensors\"}\n\n\
-    The tensors file is looked for beside the LAUNCH.json. OUT.safetensors gets every tensor as it is after the launch.\n\n\
-    Devices: auto (the first GPU, else the emulator), cuda:N, emulator (executes the PTX on the CPU), interpreter\n\
-    (executes the tile IR; finds accesses out of bounds and says where).\n\n\
+    The path of the tensors file is relative to the LAUNCH.json. OUT.safetensors holds all tensors after the\n\
+    launch.\n\n\
+    Devices: auto (the first GPU, otherwise the emulator), cuda:N, emulator (executes the PTX on the CPU),\n\
+    interpreter (executes the tile IR; reports accesses out of bounds with their line).\n\n\
     Examples:\n  \
     rtc run softmax.rt --launch launch.json -o out.safetensors\n  \
     rtc run softmax.rt --launch launch.json --device emulator --check golden.safetensors --tolerance 2ulp")]
 pub(crate) struct RunArguments {
-    /// Source file: .rt, a .py file with Triton kernels, a .tir file with a kernel in tile IR, or a .ptx file of any compiler; `-`
-    /// reads a source from standard input
+    /// Source file: .rt, .py with Triton kernels, .tir with a kernel in tile IR, or .ptx of any compiler; `-` reads
+    /// standard input
     pub(crate) file: PathBuf,
     /// The launch: grid, arguments and tensors
     #[arg(long, value_name = "LAUNCH.json")]
@@ -273,7 +275,7 @@ pub(crate) struct RunArguments {
     /// Write all tensors after the launch to this file
     #[arg(short, long, value_name = "OUT.safetensors")]
     pub(crate) output: Option<PathBuf>,
-    /// Compare the tensors of this file with those after the launch; a difference is exit status 1
+    /// Compare the tensors after the launch with those of this file; exit status 1 if they differ
     #[arg(long, value_name = "GOLDEN.safetensors")]
     pub(crate) check: Option<PathBuf>,
     /// Check the launch on the emulator: memory (bounds, rows, alignment), init (reads of uninitialized memory), race
@@ -282,8 +284,8 @@ pub(crate) struct RunArguments {
     /// unspecified results. Any finding is exit status 1
     #[arg(long, value_name = "LIST")]
     pub(crate) sanitize: Option<Checks>,
-    /// With --sanitize sync: more instructions of a block than this, counted once per warp, are an endless loop [default:
-    /// that of $RTC_STEPS, else 1000000000]
+    /// With --sanitize sync: report an endless loop after N instructions of a block, counted once per warp [default:
+    /// $RTC_STEPS, otherwise 1000000000]
     #[arg(long, value_name = "N", requires = "sanitize")]
     pub(crate) instructions: Option<u64>,
     /// Print the results as one JSON object
@@ -292,11 +294,11 @@ pub(crate) struct RunArguments {
     /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
     #[arg(long)]
     pub(crate) counters: bool,
-    /// How much floats may differ: T means |x - y| <= T + T*|y|, or a number of ulp such as 2ulp
+    /// Tolerance for floats: T means |x - y| <= T + T*|y|; or a number of ulp, such as 2ulp
     /// [default: 1e-5 for fp32 and fp64, 2e-3 for fp16, 1.6e-2 for bf16, 0.13 for fp8]
     #[arg(long, value_name = "TOLERANCE", requires = "check")]
     pub(crate) tolerance: Option<Tolerance>,
-    /// Target [default: that of the GPU; elsewhere that of the spec, else sm_90a]
+    /// Target [default: that of the GPU; without one that of the spec, otherwise sm_90a]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
     /// Compile without reading or writing the cache
@@ -308,11 +310,11 @@ pub(crate) struct RunArguments {
     /// Launch N more times and print the median time (GPU)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) repeat: u32,
-    /// Take the functions of libdevice from NVIDIA's library (libdevice.10.bc of the CUDA toolkit), bit for bit; on the
-    /// interpreter they stay those of the standard library
+    /// Use NVIDIA's libdevice (libdevice.10.bc of the CUDA toolkit), for the same bits. The interpreter still uses the
+    /// standard library
     #[arg(long, value_name = "FILE.bc")]
     pub(crate) libdevice: Option<PathBuf>,
-    /// Directory to look for imported files in, after that of FILE
+    /// Directory to search for imported files, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]
@@ -323,9 +325,9 @@ pub(crate) struct RunArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The cache lies in RTC_CACHE_DIR, or else in the platform's directory for caches, such as ~/.cache/rtc. It holds at\n\
-    most RTC_CACHE_LIMIT bytes, such as 500M [default: 2G]; what was not used for the longest time goes first. `rtc build`\n\
-    and `rtc run` use it, unless --no-cache is given, and with -v they say what they found."
+    after_help = "RTC_CACHE_DIR names the directory [default: the platform's directory for caches, such as ~/.cache/rtc].\n\
+    RTC_CACHE_LIMIT limits its size in bytes, such as 500M [default: 2G]; the least recently used entries\n\
+    are removed first. `rtc build` and `rtc run` use the cache unless --no-cache is given; -v reports hits."
 )]
 pub(crate) struct CacheArguments {
     /// Print one JSON object
@@ -337,9 +339,9 @@ pub(crate) struct CacheArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// List its entries, the latest used first
+    /// List the entries, the most recently used first
     List,
-    /// Read all entries and remove those that are corrupt; exit status 1 if there are any
+    /// Read all entries and remove corrupt ones; exit status 1 if there were any
     Verify,
     /// Remove all entries
     Clear,
@@ -347,7 +349,7 @@ pub(crate) enum CacheCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct LspArguments {
-    /// Use standard input and output, as without it: editors pass it by convention
+    /// No effect: standard input and output are always used. Editors pass it by convention
     #[arg(long)]
     pub(crate) stdio: bool,
 }
@@ -363,16 +365,16 @@ pub(crate) struct ExplainArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FixArguments {
-    /// Python files; what cannot be rewritten safely is left as it is, and reported with its place and reason
+    /// Python files. Code that cannot be rewritten safely is left unchanged and reported with line and reason
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write the changes to the files; without it they are only shown
+    /// Write the changes to the files instead of showing them
     #[arg(long, conflicts_with = "check")]
     pub(crate) write: bool,
     /// Show the changes as a unified diff, also with --write or --check
     #[arg(long)]
     pub(crate) diff: bool,
-    /// Write nothing; exit with status 1 if a file would change or has block pointers that cannot be rewritten
+    /// Write nothing. Exit status 1 if a file would change or has block pointers that cannot be rewritten
     #[arg(long)]
     pub(crate) check: bool,
 }

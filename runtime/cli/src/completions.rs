@@ -29,7 +29,7 @@ pub(crate) struct ManArguments {
     /// The command, such as `tune` or `cache list` [default: rtc itself]
     #[arg(conflicts_with = "output")]
     pub(crate) command: Vec<String>,
-    /// Write the pages of all commands to this directory; made if it is not there
+    /// Write the pages of all commands to this directory, created if missing
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -7,15 +7,15 @@ use std::path::Path;
 /// What a kernel has for profilers and debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DebugInfo {
-    /// Lines with absolute paths, for ncu, compute-sanitizer and cuda-gdb; the code is the same
+    /// Lines with absolute paths, for ncu, compute-sanitizer and cuda-gdb; the code does not change
     Lines,
-    /// Also the variables of the kernel, for cuda-gdb; NVIDIA's assembler does not optimize such code
+    /// Lines and variables, for cuda-gdb; NVIDIA's assembler does not optimize such code
     Variables,
 }
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct DebugArguments {
-    /// Have profilers and debuggers find the source
+    /// Add debug information for profilers and debuggers
     #[arg(long, value_enum, value_name = "INFO", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
     pub(crate) debug: Option<DebugInfo>,
 }

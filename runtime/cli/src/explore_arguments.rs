@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The page is one file that needs no network. A click on a line shows what belongs to it in the source, in tile IR and\n\
-    in PTX (and in SASS, where ptxas and nvdisasm are found). With --launch the kernel runs in the emulator, which gives\n\
-    counts by line, findings of the sanitizer, a roofline and the timeline of the first block.\n\n\
+    after_help = "The page is one file and needs no network. A click on a line of the source, the tile IR, the PTX or the\n\
+    SASS (if ptxas and nvdisasm are found) highlights the corresponding lines of the others. With --launch\n\
+    the kernel runs in the emulator, and the page shows counts by line, findings of the sanitizer, a\n\
+    roofline and the timeline of the first block.\n\n\
     Examples:\n  \
     rtc explore softmax.rt --launch launch.json\n  \
-    rtc explore matmul.py --signature '*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, 128, 128, 64' --arch sm_90a -o matmul.html\n  \
+    rtc explore matmul.py --signature '*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, 128, 128, 64' \\\n              \
+    --arch sm_90a -o matmul.html\n  \
     rtc explore matmul.rt --launch launch.json --trace matmul.perfetto.json\n  \
     rtc explore matmul.rt --launch launch.json --serve\n  \
     rtc explore softmax.py --serve --edit"
@@ -19,13 +21,13 @@ use std::path::PathBuf;
 pub(crate) struct ExploreArguments {
     #[command(flatten)]
     pub(crate) kernels: KernelArguments,
-    /// A launch to run in the emulator; its spec takes the place of a signature
+    /// A launch to run in the emulator. Its spec replaces the signature
     #[arg(long, value_name = "LAUNCH.json", conflicts_with_all = ["signature", "spec"])]
     pub(crate) launch: Option<PathBuf>,
-    /// Write the page to this file [default: the name of FILE with the ending .html, in the current directory]
+    /// Write the page to this file [default: the name of FILE with the extension .html, in the current directory]
     #[arg(short, long, value_name = "PAGE.html")]
     pub(crate) output: Option<PathBuf>,
-    /// Write the data of the page as JSON instead: to the file that -o names, else to standard output
+    /// Write the data of the page as JSON instead, to the file of -o or to standard output
     #[arg(long)]
     pub(crate) json: bool,
     /// Also write the timeline for Perfetto (ui.perfetto.dev) and Chrome
@@ -34,22 +36,22 @@ pub(crate) struct ExploreArguments {
     /// Do not check the launch with the sanitizer
     #[arg(long)]
     pub(crate) no_sanitize: bool,
-    /// Serve the page to this machine instead of writing it; it loads again when a file changes
+    /// Serve the page on this machine instead of writing it, and reload it when a file changes
     #[arg(long, conflicts_with_all = ["output", "json", "trace"])]
     pub(crate) serve: bool,
-    /// With --serve: an editor in the page, which checks and runs the kernel while it is being written
+    /// With --serve: an editor in the page, which checks and runs the kernel during editing
     #[arg(long, requires = "serve", conflicts_with = "spec")]
     pub(crate) edit: bool,
-    /// With --edit: how long a run may take [default: 20]
+    /// With --edit: time limit of a run [default: 20]
     #[arg(long, value_name = "SECONDS", default_value_t = 20, hide_default_value = true, requires = "edit", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) time_limit: u64,
-    /// With --edit: how much memory a run may write [default: 4]
+    /// With --edit: limit of the memory that a run may write [default: 4]
     #[arg(long, value_name = "GIB", default_value_t = 4, hide_default_value = true, requires = "edit", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) memory_limit: u64,
     /// One run of --edit: the text and the inputs are read from standard input
     #[arg(long, hide = true, requires = "json")]
     pub(crate) edited: bool,
-    /// The port of --serve [default: one that is free]
+    /// The port of --serve [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true, requires = "serve")]
     pub(crate) port: u16,
 }

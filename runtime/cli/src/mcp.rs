@@ -11,26 +11,27 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "An agent starts it, as by {\"command\": \"rtc\", \"args\": [\"mcp\"]} in its list of servers. Each call runs in a process\n\
-    of its own. With --reference, clients have no say in what is right."
+    after_help = "An agent starts the server, for example by {\"command\": \"rtc\", \"args\": [\"mcp\"]} in its list of servers.\n\
+    Each call runs in its own process. With --reference, a client can change neither the reference nor the\n\
+    inputs."
 )]
 pub(crate) struct McpArguments {
-    /// The Python for kernels [default: that of $VIRTUAL_ENV, else python3 or python on PATH]
+    /// The Python for kernels [default: that of $VIRTUAL_ENV, otherwise python3 or python on PATH]
     #[arg(long, value_name = "PYTHON")]
     python: Option<PathBuf>,
-    /// Take reference_fn and get_inputs from this file, and from clients the kernel alone
+    /// Use reference_fn and get_inputs of this file, and only the kernel of a client
     #[arg(long, value_name = "FILE.py")]
     reference: Option<PathBuf>,
-    /// With --reference, a size that is the only one in its place; repeat it for several
+    /// With --reference: a size that must not be varied, because the reference accepts no other; repeatable
     #[arg(long, value_name = "SIZE", requires = "reference")]
     fixed: Vec<u64>,
-    /// Where kernels run [default: where their tensors lie]
+    /// Where kernels run [default: where their tensors are]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     device: Option<String>,
-    /// How long a call may take
+    /// Time limit of a call
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
-    /// How much memory a process of a call may write
+    /// Limit of the memory that a process of a call may write
     #[arg(long, value_name = "GIB", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     memory_limit: u64,
 }

@@ -12,12 +12,14 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "rtc tune [OPTIONS] --launch <LAUNCH.json> <FILE>\n       rtc tune [OPTIONS] --merge <SHARD.json>...",
-    after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the spec of the\n\
-    LAUNCH.json leaves out what they set. The grid depends on them, so its sizes may be expressions:\n\n  \
+    after_help = "The configurations are those of `@triton.autotune` and `@triton.heuristics` above the kernel; the\n\
+    spec of the LAUNCH.json omits the parameters that they set. The sizes of the grid may be expressions\n\
+    over these parameters:\n\n  \
     \"grid\": [\"cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)\", 1, 1]\n\n\
-    All configurations are compiled in parallel, ordered by a cost model, and timed by successive halving on all GPUs of\n\
-    the host that are alike; the tensors are put back. Results are kept in the cache (RTC_CACHE_DIR) by device, kernel and key, where `rtc run`\n\
-    finds them. On the emulator the cost model alone decides, or with --clock counters what it counts.\n\n\
+    The configurations are compiled in parallel, ordered by a cost model, and timed by successive halving on\n\
+    all GPUs of the host that are of one model; the tensors are restored after each launch. Results are\n\
+    cached (RTC_CACHE_DIR) by device, kernel and key, and used by `rtc run`. On the emulator the cost model\n\
+    decides, or with --clock counters the counted instructions and memory traffic.\n\n\
     Examples:\n  \
     rtc tune matmul.rt --launch launch.json\n  \
     rtc tune matmul.rt --launch launch.json --budget 5 -o tuned.json --plot matmul.svg\n  \
@@ -33,55 +35,55 @@ pub(crate) struct TuneArguments {
     /// The launch: grid, arguments and tensors
     #[arg(long, value_name = "LAUNCH.json", required_unless_present = "merge")]
     pub(crate) launch: Option<PathBuf>,
-    /// Where to launch it; a GPU that is named here tunes alone
+    /// Where to launch the kernel. A GPU named here is the only one that is used
     #[arg(long, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceKind,
     /// GPUs that share the work, such as 0,1: each configuration is timed on one of them
-    /// [default: all that are of the model of the first]
+    /// [default: all GPUs of the same model as the first]
     #[arg(long, value_name = "all|N,N..", conflicts_with = "device")]
     pub(crate) devices: Option<Ordinals>,
-    /// Time one of N disjoint parts of the configurations, such as 2/8, and write the results of that part to the file of -o
+    /// Time one of N disjoint parts of the configurations, such as 2/8, and write its results to the file of -o
     #[arg(long, value_name = "I/N", requires = "output", conflicts_with_all = ["plot", "merge", "cluster"])]
     pub(crate) shard: Option<Shard>,
-    /// Compile the configurations into the cache and time nothing: for a store that machines share (RTC_CACHE_REMOTE). Needs no GPU
+    /// Only compile the configurations into the cache, for a store that machines share (RTC_CACHE_REMOTE). Needs no GPU
     #[arg(long, conflicts_with_all = ["plot", "merge", "cluster", "no_cache"])]
     pub(crate) compile_only: bool,
-    /// Join the results of all shards, each GPU by itself: print them, keep them in the cache, add them to the file of -o
+    /// Merge the results of all shards, separately for each GPU model: print them, cache them, add them to the file of -o
     #[arg(long, value_name = "SHARD.json", num_args = 1.., conflicts_with_all = ["file", "launch", "plot", "space", "cluster", "clock"])]
     pub(crate) merge: Vec<PathBuf>,
-    /// Hand the configurations to the GPUs of a Ray cluster, by its address: `auto` for the one that this machine belongs to.
-    /// Needs a Python with the packages rtc-triton and ray
+    /// Tune on the GPUs of the Ray cluster with this address, or `auto` for the cluster of this machine. Needs a Python
+    /// with the packages rtc-triton and ray
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["plot", "devices", "device"])]
     pub(crate) cluster: Option<String>,
-    /// The Python of --cluster [default: that of $VIRTUAL_ENV, else python3 or python on PATH]
+    /// The Python of --cluster [default: that of $VIRTUAL_ENV, otherwise python3 or python on PATH]
     #[arg(long, value_name = "PYTHON", requires = "cluster")]
     pub(crate) python: Option<PathBuf>,
-    /// With --cluster: how long a part of the configurations may take before its process is stopped and it is tried elsewhere
+    /// With --cluster: stop a part of the configurations after this time and try it on another node
     #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "cluster")]
     pub(crate) part_limit: Option<f64>,
-    /// What times launches: the events of a GPU, or the counters of the emulator with the cost model
+    /// Clock for launches: events of the GPU, or the counters of the emulator with the cost model
     #[arg(long, value_enum, value_name = "CLOCK", default_value = "events")]
     pub(crate) clock: Clock,
     /// Add the results to this file
     #[arg(short, long, value_name = "TUNED.json")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the result as JSON: the winner, how it was found, how sure that is, and all configurations
+    /// Print the result as JSON: the winner, how it was decided, its confidence, and all configurations
     #[arg(long)]
     pub(crate) json: bool,
-    /// The longest time to take; the cost model's favourites are timed first
+    /// Time limit. The best configurations by the cost model are timed first
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) budget: Option<f64>,
-    /// Look beyond the written configurations: other block sizes, warps, stages
+    /// Also try block sizes, warps and stages that the source does not list
     #[arg(long)]
     pub(crate) space: bool,
-    /// Draw the configurations
+    /// Plot the times of the configurations
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
     /// The assembler of the configurations: `auto` (NVIDIA's ptxas if there is one, otherwise the driver, which
     /// compiles one kernel at a time), `driver`, or the path of a ptxas
     #[arg(long, value_name = "auto|driver|PATH", default_value = "auto")]
     pub(crate) assembler: AssemblerChoice,
-    /// Time all configurations again, also those whose times are in the cache
+    /// Time all configurations again, even if their times are cached
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Neither read nor write the cache
@@ -90,7 +92,7 @@ pub(crate) struct TuneArguments {
     /// Target where no GPU is used [default: sm_90a]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
-    /// Directory to look for imported files in, after that of FILE
+    /// Directory to search for imported files, after that of FILE
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     #[command(flatten)]

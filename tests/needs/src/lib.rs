@@ -136,12 +136,22 @@ mod tests {
     /// Only what a machine without a GPU cannot have, or what none of the gates runs, may be missing there.
     #[test]
     fn continuous_integration_requires_what_can_be_installed() {
-        let script = include_str!("../../../.ci/run");
-        let (_, list) = script.split_once("RTC_REQUIRE=").expect("the script sets the variable");
-        let list = list.lines().next().unwrap_or_default();
-        for need in Need::ALL {
-            let optional = matches!(need, Need::Browser | Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
-            assert_eq!(is_listed(list, need), !optional, "{need}");
+        let scripts = [
+            include_str!("../../../.ci/run"),
+            include_str!("../../../.github/workflows/ci.yml"),
+            include_str!("../../../.gitlab-ci.yml"),
+        ];
+        let lists = scripts.map(|script| {
+            let (_, list) = script.split_once("RTC_REQUIRE").expect("the script sets the variable");
+            list.lines().next().unwrap_or_default().trim_start_matches(['=', ':', ' '])
+        });
+        for list in lists {
+            assert_eq!(list, lists[0], "the forges require the same");
+            for need in Need::ALL {
+                let optional =
+                    matches!(need, Need::Browser | Need::Gpu | Need::HttpStores | Need::Libdevice | Need::Mount);
+                assert_eq!(is_listed(list, need), !optional, "{need}");
+            }
         }
     }
 }

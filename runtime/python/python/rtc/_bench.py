@@ -179,7 +179,7 @@ def main(words):
     options = parser("bench", __doc__.split(":", 1)[1].strip())
     options.add_argument("--iterations", type=int, default=None, help=f"timed calls of each [default: {ITERATIONS}, on the CPU 5]")
     options.add_argument("--against", choices=["triton"], help="also time the kernel compiled by Triton, if it is installed")
-    options.add_argument("--sweep", metavar="N=LOW..HIGH", help="times over sizes: get_inputs(N=..) is called with each")
+    options.add_argument("--sweep", metavar="N=LOW..HIGH", help="time several sizes: get_inputs(N=..) is called with each")
     options.add_argument("--plots", metavar="DIR", help="write plots (SVG)")
 
     def work(arguments):
@@ -236,7 +236,7 @@ def main(words):
                 print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
                       f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
         else:
-            print("times of the CPU's emulator or interpreter: they say nothing of a GPU", file=sys.stderr)
+            print("times of the emulator or interpreter on the CPU; they do not predict times on a GPU", file=sys.stderr)
         if sweep:
             found["sweep"] = _sweep(contract, sweep, arguments, clock, iterations)
         if arguments.plots:

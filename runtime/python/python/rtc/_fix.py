@@ -14,7 +14,7 @@ def main(arguments):
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--write", action="store_true", help="write the changes to the files")
     way.add_argument("--check", action="store_true",
-                     help="write nothing; exit with status 1 if a file would change or keeps block pointers")
+                     help="write nothing; exit status 1 if a file would change or has block pointers that cannot be rewritten")
     parser.add_argument("--diff", action="store_true", help="show the changes, also with --write or --check")
     given = parser.parse_args(arguments)
     color = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

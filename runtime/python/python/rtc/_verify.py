@@ -23,13 +23,13 @@ def seconds(text):
 def parser(name, what):
     """The options that `verify`, `bench` and `precision` share."""
     made = Parser(prog=f"rtc {name}", description=what)
-    made.add_argument("file", nargs="?" if name == "verify" else None, help="a file that exports kernel_fn, reference_fn and get_inputs")
-    made.add_argument("--rtol", type=float, help="how much floats may differ, relative to the reference")
-    made.add_argument("--atol", type=float, help="how much floats may differ, absolutely")
-    made.add_argument("--seed", type=int, default=0, help="of the random inputs of other sizes")
+    made.add_argument("file", nargs="?" if name == "verify" else None, help="a file that defines kernel_fn, reference_fn and get_inputs")
+    made.add_argument("--rtol", type=float, help="relative tolerance of floats")
+    made.add_argument("--atol", type=float, help="absolute tolerance of floats")
+    made.add_argument("--seed", type=int, default=0, help="seed of the random inputs of other sizes")
     made.add_argument("--device", help="auto, cuda:N, emulator or interpreter")
     made.add_argument("--time-limit", type=seconds, default=LIMIT, metavar="SECONDS",
-                      help="how long the command may take, 0: as long as it needs [default: %(default)g]")
+                      help="time limit of the command, 0: none [default: %(default)g]")
     made.add_argument("--json", action="store_true", help="write one JSON object to standard output, also for errors"
                       + ("" if name == "precision" else "; the default" + (" but for --golden" if name == "verify" else "")))
     return made
@@ -220,17 +220,17 @@ def recorded(judge, given, folder):
 def main(words):
     options = parser("verify", __doc__.split(":", 1)[1].strip())
     options.set_defaults(seed=None)
-    options.add_argument("--reference", metavar="FILE", help="take reference_fn and get_inputs from this file, and kernel_fn from FILE.py")
-    options.add_argument("--no-boundary", action="store_true", help="only the inputs that get_inputs gives")
+    options.add_argument("--reference", metavar="FILE", help="use reference_fn and get_inputs of this file, and kernel_fn of FILE.py")
+    options.add_argument("--no-boundary", action="store_true", help="only the inputs of get_inputs")
     options.add_argument("--fixed", type=int, action="append", metavar="SIZE",
-                         help="a size that is the only one that the reference takes in its place, which is wrong otherwise")
+                         help="a size that must not be varied, because the reference accepts no other; repeatable")
     options.add_argument("--record", metavar="DIR", help="write inputs, launches and expected results, for `rtc verify --golden DIR`")
-    options.add_argument("--golden", metavar="DIR", help="replay what --record wrote, with neither FILE nor reference")
+    options.add_argument("--golden", metavar="DIR", help="replay the launches that --record wrote; needs neither FILE nor reference")
     options.add_argument("--sanitize", nargs="?", const="all", metavar="CHECKS",
-                         help="run every case under the sanitizer, not the first alone; CHECKS: a list such as race,memory [default: all]")
+                         help="run every case under the sanitizer, not only the first; CHECKS: a list such as race,memory [default: all]")
     options.add_argument("--no-sanitize", action="store_true", help="run no case under the sanitizer")
     options.add_argument("--sanitize-limit", type=float, default=_sanitized.LIMIT, metavar="SECONDS",
-                         help="how long the cases under the sanitizer may take [default: %(default)g]")
+                         help="time limit of the cases under the sanitizer [default: %(default)g]")
     is_golden = any(word.partition("=")[0] == "--golden" for word in words)
     return run_command(options, words, lambda arguments: _work(options, arguments), json_by_default=not is_golden)
 

@@ -46,16 +46,16 @@ def _notes(judge, wrong, fixed):
     notes = [f"`{name}` ran at these sizes with the configuration that was found for get_inputs(): {config}"
              for name, config in judge.tuned.items()]
     if judge.host_arithmetic:
-        notes.append("the file declares `host_arithmetic`: results need not be what a launch wrote")
-    notes += [f"size {size} is the only one that the reference takes in its place, so that nothing shows that the kernel computes with "
-              f"it; if it is meant to be the only one, give --fixed {size}" for size in fixed]
+        notes.append("the file declares `host_arithmetic`: results need not come from a launch")
+    notes += [f"the reference accepts only size {size} in its place, so the kernel was not tested with another; if no other size is "
+              f"meant to work, pass --fixed {size}" for size in fixed]
     if judge.cases[0].correct and wrong:
-        notes.append("the results for get_inputs() itself are right; sizes that are not meant are those that `reference_fn` refuses "
-                     "(`assert`); --no-boundary leaves other sizes out")
+        notes.append("the results for get_inputs() are right; if other sizes are not meant to work, refuse them in `reference_fn` (`assert`), "
+                     "or use --no-boundary")
     outside = sum(case.verdict == cases.OUTSIDE for case in judge.cases)
     if outside:
         notes.append(f"{outside} sizes were refused by the reference, or are too large for the device")
     stride = getattr(judge, "stride", None)
     if stride is not None and stride.verdict == cases.WRONG:
-        notes.append("inputs whose rows are not adjacent give wrong results: check for that in the wrapper, or pass strides")
+        notes.append("inputs whose rows are not adjacent give wrong results: pass the strides to the kernel, or refuse such inputs in the wrapper")
     return notes
