@@ -22,6 +22,7 @@ fn help_teaches() {
         &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
+        &["explain-speed", "--help"],
         &["lsp", "--help"],
         &["mcp", "--help"],
         &["devices", "--help"],
