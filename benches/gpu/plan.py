@@ -110,14 +110,14 @@ def entries():
 
 
 def shown(chosen):
-    """The plan as text: each entry with its peers, and those that are not installed."""
-    missing = {name: peer.missing() for name, peer in PEERS.items()}
-    lines = []
+    """The plan as text: the peers with what is missing, then each entry with its peers."""
+    lines = ["Peers:"]
+    for name in dict.fromkeys(name for entry in chosen for name in entry.peers):
+        missing = PEERS[name].missing()
+        lines.append(f"  {name:<10} {f'not installed ({missing})' if missing else PEERS[name].version()}")
     for group, heading in GROUPS.items():
         found = [entry for entry in chosen if entry.group == group]
         if found:
             lines.append(f"{heading}:")
-        for entry in found:
-            peers = [name if missing[name] is None else f"{name} (not installed: {missing[name]})" for name in entry.peers]
-            lines.append(f"  {entry.name:<44} {', '.join(peers)}")
+        lines += [f"  {entry.name:<46} {', '.join(entry.peers)}" for entry in found]
     return "\n".join(lines)
