@@ -13,11 +13,12 @@ use rtc_compiler::work::Work;
 ///
 /// ```
 /// use rtc_tune::Machine;
-/// use rtc_tune::model::{Resources, misfit, occupancy};
+/// use rtc_tune::model::{Resources, limited_by, misfit, occupancy};
 /// let machine = Machine::of_arch("sm_80");
 /// let resources = Resources { threads: 128, shared: 40 << 10, registers: 64, local: 0 };
 /// assert_eq!(misfit(&resources, &machine), None);
 /// assert_eq!(occupancy(&resources, &machine), 4); // of their shared memory more do not fit
+/// assert_eq!(limited_by(&resources, &machine), ["shared memory"]);
 /// let large = Resources { shared: 200 << 10, ..resources };
 /// assert!(misfit(&large, &machine).is_some_and(|why| why.starts_with("204800 bytes of shared memory")));
 /// ```

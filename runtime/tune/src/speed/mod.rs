@@ -32,18 +32,30 @@ const LEAST_GAIN: f64 = 1.03;
 ///
 /// ```
 /// use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
-/// use rtc_tune::GridFn;
-/// use rtc_tune::speed::{Bound, Explainer};
+/// use rtc_tune::speed::{Basis, Bound, Change, Explainer, Explanation, Limit, Subject};
+/// use rtc_tune::{GridFn, Machine};
 /// let text = "@triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
 ///             tl.store(x + i, 1.0, mask=i < n)\n";
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
-/// let args = Signature::parse("*fp32:16, i32:16, 1024")?.bind(&["x", "n", "B"])?;
-/// let explained = Explainer::new(&program, Spec { args, ..Spec::default() }, "sm_90a")
+/// let args = Signature::parse("*fp32, i32:16, 64")?.bind(&["x", "n", "B"])?;
+/// let explainer = Explainer::new(&program, Spec { args, ..Spec::default() }, "sm_90a")
+///     .machine(Machine::of_arch("sm_90a")) // the usual one, as without it
 ///     .grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]))
 ///     .argument("n", HostValue::Value((1 << 28).into()))
-///     .explain(None, &mut |_| None)?;
-/// assert_eq!(explained.bound, Bound::Memory);
-/// println!("{explained}");
+///     .is_multiple_of_16("x") // which the signature could promise
+///     .usage(24, 0) // as the assembler reports
+///     .show_progress();
+/// // Too many to count in the emulator.
+/// assert!(explainer.instructions()? > 1e7);
+/// let explained: Explanation = explainer.clone().measured(1.0).explain(None, &mut |_| None)?;
+/// assert_eq!(explained.milliseconds(), 1.0);
+/// let Limit { part, milliseconds } = explained.limits[0];
+/// assert_eq!(explained.nearness(), milliseconds);
+/// println!("{}: {} of 1 ms; {}", part.words(), milliseconds, explained.sentence());
+/// let bound: Bound = explained.bound;
+/// assert_eq!(explained.to_json()["bound"], bound.name());
+/// let larger: &Change = explained.change.as_ref().ok_or("larger blocks are faster")?;
+/// assert_eq!((larger.subject, larger.basis), (Subject::Block, Basis::Model));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
