@@ -13,10 +13,12 @@ fn launch(scratch: &Scratch, args: &Value, grid: &Value, values: &Value, tensors
     for (name, elements) in tensors {
         let start = data.len();
         data.resize(start + elements * 4, 0);
-        header.insert((*name).into(), json!({"dtype": "F32", "shape": [elements], "data_offsets": [start, data.len()]}));
+        header
+            .insert((*name).into(), json!({"dtype": "F32", "shape": [elements], "data_offsets": [start, data.len()]}));
         given.insert((*name).into(), json!({"tensor": name}));
     }
-    let launch = json!({"spec": {"args": args, "options": options}, "grid": grid, "args": given, "tensors": "t.safetensors"});
+    let launch =
+        json!({"spec": {"args": args, "options": options}, "grid": grid, "args": given, "tensors": "t.safetensors"});
     scratch.write("l.json", launch.to_string());
     scratch.write("t.safetensors", safetensors(&Value::Object(header).to_string(), &data));
 }
@@ -100,9 +102,13 @@ fn a_measured_time_and_the_text() {
     assert!(text.contains("copy_kernel for sm_90a, grid 3 x 1 x 1"), "{text}");
     assert!(text.contains("8.00 us measured") && text.contains("work counted in the emulator"), "{text}");
     assert!(text.contains("bound by   the launch itself"), "{text}");
-    let output = scratch.rtc(&["explain-speed", "k.rt", "--launch", "l.json", "--counters", "never", "--arch", "sm_80"]);
+    let output =
+        scratch.rtc(&["explain-speed", "k.rt", "--launch", "l.json", "--counters", "never", "--arch", "sm_80"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("for sm_80") && text.contains("work estimated from the code") && text.contains("108 SMs"), "{text}");
+    assert!(
+        text.contains("for sm_80") && text.contains("work estimated from the code") && text.contains("108 SMs"),
+        "{text}"
+    );
 }
 
 #[test]

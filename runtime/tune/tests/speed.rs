@@ -49,9 +49,7 @@ const COPY: &str = "@triton.jit\ndef copy(x, y, n, BLOCK: tl.constexpr):\n    \
 fn a_copy_is_bound_by_device_memory() {
     let n = 1 << 26;
     let tensors = [("x", DType::Fp32, n), ("y", DType::Fp32, n)];
-    let of = |signature| {
-        explained(COPY, signature, ["cdiv(n, BLOCK)", "1", "1"], &[("n", n as i64)], &tensors, |_| {})
-    };
+    let of = |signature| explained(COPY, signature, ["cdiv(n, BLOCK)", "1", "1"], &[("n", n as i64)], &tensors, |_| {});
     let copy = of("*fp32:16, *fp32:16, i32:16, 1024");
     assert_eq!(copy.bound, Bound::Memory, "{copy}");
     assert!(share(&copy, Bound::Memory) > 0.8, "{copy}");
@@ -101,7 +99,10 @@ fn a_matmul_with_small_blocks_needs_larger_ones() {
     assert_ne!(small.bound, Bound::Mma, "{small}");
     let larger = change(&small);
     assert_eq!((larger.subject, larger.basis), (Subject::Block, Basis::Model), "{small}");
-    assert!(larger.what.contains("BLOCK_M=64 instead of 32") || larger.what.contains("BLOCK_M=128 instead of 32"), "{small}");
+    assert!(
+        larger.what.contains("BLOCK_M=64 instead of 32") || larger.what.contains("BLOCK_M=128 instead of 32"),
+        "{small}"
+    );
     assert!(larger.gain.is_some_and(|gain| gain > 1.5), "{small}");
     // The model predicts for the changed kernel what the change announces.
     let large = matmul("128, 128, 64", 8, "i32:16, i32:16, i32:16");

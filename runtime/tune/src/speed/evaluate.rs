@@ -77,7 +77,8 @@ impl Explainer<'_> {
             }
         }
         if differing > 0 {
-            notes.push(format!("{differing} changes that looked faster fail or write other results, and were left out"));
+            notes
+                .push(format!("{differing} changes that looked faster fail or write other results, and were left out"));
         }
         (changes, tried)
     }

@@ -272,7 +272,9 @@ impl<'p> Explainer<'p> {
         let limits = bound::limits(&now, self.tensors(), &self.machine);
         let mut notes = Vec::new();
         if !now.work.is_certain {
-            notes.push("the trip count of a loop is not known, so that times are uncertain; count the launch".to_owned());
+            notes.push(
+                "the trip count of a loop is not known, so that times are uncertain; count the launch".to_owned(),
+            );
         }
         let (mut changes, tried) = self.evaluated(&estimate, &now, counters.is_some(), count, &mut notes);
         changes.extend(counters.map_or_else(Vec::new, |counters| self.lines(counters, &now)));

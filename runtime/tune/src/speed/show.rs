@@ -51,15 +51,13 @@ impl Explanation {
 
     /// All of it as JSON.
     pub fn to_json(&self) -> Value {
-        let limit = |limit: &super::Limit| {
-            json!({"part": limit.part.name(), "ms": limit.milliseconds, "share": limit.milliseconds / self.milliseconds()})
-        };
+        let limit = |limit: &super::Limit| json!({"part": limit.part.name(), "ms": limit.milliseconds, "share": limit.milliseconds / self.milliseconds()});
         json!({
             "kernel": self.kernel, "arch": self.arch, "grid": self.grid,
             "threads": self.resources.threads, "registers": self.resources.registers,
             "registers_estimated": !self.is_assembled, "spill_bytes": self.resources.local,
             "shared_bytes": self.resources.shared, "occupancy": self.prediction.occupancy, "limited_by": self.limited_by,
-            "waves": self.prediction.waves, "multiprocessors": self.machine.multiprocessors,
+            "waves": self.prediction.waves, "sms": self.machine.multiprocessors,
             "counted": self.is_counted, "certain": self.is_certain,
             "model_ms": self.prediction.milliseconds, "measured_ms": self.measured,
             "bound": self.bound.name(), "why": self.sentence(), "nearness": self.nearness(),

@@ -37,8 +37,8 @@ impl Explainer<'_> {
             change(&mut spec);
             Variant { subject: Subject::Option, what, spec, is_doubtful: false }
         };
-        let near = |n: u32| *n != own.num_warps && *n <= own.num_warps * 4 && *n * 4 >= own.num_warps;
-        let warps = [1, 2, 4, 8, 16, 32].into_iter().filter(|n| near(n)).map(|n| {
+        let near = |n: &u32| *n != own.num_warps && *n <= own.num_warps * 4 && *n * 4 >= own.num_warps;
+        let warps = [1, 2, 4, 8, 16, 32].into_iter().filter(near).map(|n| {
             let what = format!("num_warps={n} instead of {}", own.num_warps);
             variant(what, &|spec| spec.options.num_warps = n)
         });
@@ -46,9 +46,9 @@ impl Explainer<'_> {
             let what = format!("num_stages={n} instead of {}", own.num_stages);
             variant(what, &|spec| spec.options.num_stages = n)
         });
-        let registers = own.maxnreg.map(|most| {
-            variant(format!("no maxnreg instead of maxnreg={most}"), &|spec| spec.options.maxnreg = None)
-        });
+        let registers = own
+            .maxnreg
+            .map(|most| variant(format!("no maxnreg instead of maxnreg={most}"), &|spec| spec.options.maxnreg = None));
         let specialize = (!own.warp_specialize).then(|| {
             let what = "warp_specialize=true instead of false".to_owned();
             variant(what, &|spec| spec.options.warp_specialize = true)
