@@ -72,6 +72,9 @@ const LATENCY: f64 = 40.0;
 /// How much of shared memory's size the cache beside it holds, as kernels reach it.
 const CACHED: f64 = 0.875;
 
+/// How many times the bytes that kernels usually reach of the L2 cache an SM can get at most: 64 in a cycle.
+const CACHE_PEAK: f64 = 2.0;
+
 /// Why a kernel cannot run, if it cannot.
 pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
     let limit = machine.sm.shared_for(1);
@@ -125,7 +128,7 @@ pub struct Demands {
     pub issue: f64,
     /// The bytes of shared memory.
     pub shared: f64,
-    /// The bytes from the L2 cache.
+    /// The bytes from the L2 cache, at the most that an SM can get of it: a kernel with few misses exceeds what the model expects.
     pub cache: f64,
     /// The bytes of device memory.
     pub memory: f64,
@@ -189,7 +192,7 @@ pub fn demands(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
         mma: seconds(parts.dots),
         issue: seconds(parts.instructions),
         shared: seconds(parts.shared),
-        cache: seconds(parts.cache),
+        cache: seconds(parts.cache) / CACHE_PEAK,
         memory: parts.bytes / machine.bandwidth,
         latency: parts.alone * waves / machine.clock,
     }

@@ -105,22 +105,26 @@ fn a_matmul_with_small_blocks_needs_larger_ones() {
     );
     assert!(larger.gain.is_some_and(|gain| gain > 1.5), "{small}");
     // The model predicts for the changed kernel what the change announces.
-    let large = matmul("128, 128, 64", 8, "i32:16, i32:16, i32:16");
+    let large = matmul("128, 256, 64", 8, "i32:16, i32:16, i32:16");
     assert_eq!(large.bound, Bound::Mma, "{large}");
     assert!(large.prediction.milliseconds < small.prediction.milliseconds / 1.5, "{large}");
 }
 
 #[test]
 fn a_promise_that_the_launch_keeps_is_proposed() {
-    let without = matmul("128, 128, 64", 8, "i32, i32, i32");
-    let with = matmul("128, 128, 64", 8, "i32:16, i32:16, i32:16");
-    assert!(with.prediction.milliseconds < without.prediction.milliseconds, "{without}\n{with}");
-    let promises: Vec<&Change> =
-        without.change.iter().chain(&without.others).filter(|change| change.subject == Subject::Promise).collect();
-    let best = promises.first().unwrap_or_else(|| panic!("{without}"));
-    assert!(best.what.contains("is a multiple of 16 (i32:16)"), "{without}");
-    let after = best.milliseconds.expect("it is evaluated");
+    // Bytes one by one take many instructions.
+    let n = 1 << 28;
+    let tensors = [("x", DType::Int8, n), ("y", DType::Int8, n)];
+    let of = |signature| explained(COPY, signature, ["cdiv(n, BLOCK)", "1", "1"], &[("n", n as i64)], &tensors, |_| {});
+    let (without, with) = (of("*i8, *i8, i32, 4096"), of("*i8:16, *i8:16, i32:16, 4096"));
+    assert!(share(&without, Bound::Issue) > 1.5 * share(&with, Bound::Issue), "{without}\n{with}");
+    let all = change(&without);
+    assert_eq!(all.subject, Subject::Promise, "{without}");
+    assert!(all.what.contains("`x` is a multiple of 16 (*i8:16), `y` is a multiple of 16 (*i8:16)"), "{without}");
+    let after = all.milliseconds.expect("it is evaluated");
     assert!((after / with.prediction.milliseconds - 1.0).abs() < 0.01, "{after} {with}");
+    // What is promised already is not proposed.
+    assert!(with.change.iter().chain(&with.others).all(|change| change.subject != Subject::Promise), "{with}");
 }
 
 #[test]
@@ -164,20 +168,28 @@ fn maxnreg_that_is_too_small_spills_and_is_removed() {
 }
 
 #[test]
-fn few_warps_per_sm_and_few_blocks_are_told_apart() {
-    // A chain of loads, each of which needs the one before it.
-    let text = "@triton.jit\ndef k(x, y, steps, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    \
-        at = tl.program_id(0) * BLOCK + i\n    for _ in range(steps):\n        at = tl.load(x + at)\n    \
-        s = tl.dot(tl.zeros((128, 128), tl.float16), tl.zeros((128, 128), tl.float16))\n    \
-        tl.store(y + tl.program_id(0) * BLOCK + i, at)\n";
-    let of = |text: &str, blocks: &str| {
-        let tensors = [("x", DType::Int32, 1 << 22), ("y", DType::Int32, 1 << 22)];
-        explained(text, "*i32:16, *i32:16, i32:16, 128", [blocks, "1", "1"], &[("steps", 256)], &tensors, |_| {})
+fn too_few_warps_per_sm_and_too_few_blocks_are_told_apart() {
+    // A chain of loads, each of which needs the one before it, while a tile waits in registers.
+    let text = "@triton.jit\ndef k(x, w, y, n, steps, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    \
+        tile = tl.load(w + i[:, None] * BLOCK + i[None, :])\n    at = tl.program_id(0) * BLOCK + i\n    \
+        for _ in range(steps):\n        at = tl.load(x + at)\n    \
+        tl.store(y + tl.program_id(0) * BLOCK + i, tl.sum(tile * at[:, None].to(tl.float32), axis=1))\n";
+    let of = |n: i64| {
+        let tensors = [("x", DType::Int32, 1 << 20), ("w", DType::Fp32, 1 << 14), ("y", DType::Fp32, 1 << 20)];
+        let signature = "*i32:16, *fp32:16, *fp32:16, i32:16, i32:16, 128";
+        let integers = [("n", n), ("steps", 256)];
+        explained(text, signature, ["cdiv(n, BLOCK)", "1", "1"], &integers, &tensors, |_| {})
     };
-    let chain = text.replace("s = tl.dot(tl.zeros((128, 128), tl.float16), tl.zeros((128, 128), tl.float16))", "pass");
-    let few = of(&chain, "64");
+    let few = of(64 * 128);
     assert_eq!(few.bound, Bound::Latency, "{few}");
     assert!(few.sentence().contains("64 blocks on 132 SMs"), "{few}");
+    let many = of(1 << 20);
+    assert_eq!(many.bound, Bound::Occupancy, "{many}");
+    assert_eq!(many.limited_by, ["registers"], "{many}");
+    assert!(many.sentence().contains("limited by registers"), "{many}");
+    // A smaller tile leaves registers for more blocks.
+    let smaller = change(&many);
+    assert!(smaller.what.starts_with("BLOCK=") && smaller.gain.is_some_and(|gain| gain > 1.2), "{many}");
 }
 
 #[test]

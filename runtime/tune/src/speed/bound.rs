@@ -74,6 +74,9 @@ impl Bound {
     }
 }
 
+/// By how much the longest chain of operations has to exceed the time of the busiest part to be what bounds a launch.
+const WAITING: f64 = 4.0 / 3.0;
+
 /// The least times, the longest first.
 pub(super) fn limits(now: &Estimate, tensors: Option<f64>, machine: &Machine) -> Vec<Limit> {
     let demands = model::demands(&now.work, &now.resources, now.blocks(), tensors, machine);
@@ -105,8 +108,11 @@ pub(super) fn of(now: &Estimate, limits: &[Limit], tensors: Option<f64>, machine
     if time > 1.1 * kept.predict(tensors, machine).milliseconds {
         return Bound::Registers;
     }
-    let largest = limits.first().map_or(Bound::Launch, |limit| limit.part);
-    if largest != Bound::Latency {
+    let of = |limit: Option<&Limit>| limit.map_or((Bound::Launch, 0.0), |limit| (limit.part, limit.milliseconds));
+    let (largest, busy) = of(limits.iter().find(|limit| limit.part != Bound::Latency));
+    let (_, chain) = of(limits.iter().find(|limit| limit.part == Bound::Latency));
+    // The chain of a block contains its own time on the other parts: it has to be longer than that.
+    if chain < busy * WAITING {
         return largest;
     }
     // With a block of no registers and no shared memory as many share an SM as threads allow.
