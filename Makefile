@@ -22,8 +22,9 @@ help:
 	@echo "make wheel    build the Python package: out/rtc_triton-*.whl"
 	@echo "make book     build the book of docs/ into out/book (its tool is built once; no network after that)"
 	@echo "make check    formatting, lints of Rust and Python, dependencies, documentation, sets of features, the interface"
-	@echo "make bench-gpu times kernels beside Triton, PyTorch and kernels by hand, on a machine with a GPU, PyTorch and the wheel,"
-	@echo "              and Triton's tutorials through the wheel and through Triton (make bench-gpu TUTORIALS=FOLDER)"
+	@echo "make bench-gpu times kernels beside Triton, PyTorch, other libraries that are installed and kernels by hand, on a machine"
+	@echo "              with a GPU, PyTorch and the wheel (page: out/bench-gpu.html; make bench-gpu SUITE=--plan lists it), and"
+	@echo "              Triton's tutorials through the wheel and through Triton (make bench-gpu TUTORIALS=FOLDER)"
 	@echo "make bench    benchmarks, beside this machine's baseline (make bench SAVE=1 makes the present state that baseline)"
 
 setup:
@@ -57,13 +58,16 @@ check:
 	@scripts/setup --check
 	@scripts/check
 
-# What `make bench-gpu` is given, such as `--only matmul --svg out/roofline.svg`.
+# What the page of `make bench-gpu` is made with, such as `--only attention --html out/attention.html`.
+SUITE ?= --html out/bench-gpu.html --json out/bench-suite.json
+# What the comparison with kernels by hand is given, such as `--only matmul --svg out/roofline.svg`.
 ARGUMENTS ?= --svg out/roofline.svg --json out/bench-gpu.json
 # The folder with Triton's tutorials (python/tutorials of its repository), or single programs, which bench-gpu runs as they are.
 TUTORIALS ?=
 
 bench-gpu:
 	mkdir -p out
+	python3 benches/gpu/suite.py $(SUITE)
 	if [ -x $${LLVM:=/usr/lib/llvm-22/bin}/llc ]; then cd benches/gpu && LLVM=$$LLVM python3 -m hopper.build ../../out/hopper; fi
 	python3 benches/gpu/run.py $(ARGUMENTS)
 	python3 benches/gpu/programs.py --json out/bench-programs.json $(TUTORIALS)

@@ -25,6 +25,7 @@ class Case:
     flops: int = 0
     rate: str = field(default="copy")   # the limit that it is measured against
     by_hand: Callable = lambda found: {}    # hopper.launches.ByHand -> calls by name
+    inputs: dict = field(default_factory=dict)      # for libraries, by name
 
 
 def _warps(block):
@@ -49,10 +50,12 @@ def rows(kernel, m, n, dtype):
     name = f"{kernel.replace('_', ' ')} {m}x{n} {str(dtype)[6:]}"
     if kernel == "softmax":
         launch = lambda k, c: k[(m,)](x, out, x.stride(0), n, **c)
-        return Case(name, kernel, _warps(block), launch, out, lambda: torch.softmax(x, -1), tolerance, bytes=moved)
+        return Case(name, kernel, _warps(block), launch, out, lambda: torch.softmax(x, -1), tolerance, bytes=moved,
+                    inputs={"x": x})
     if kernel == "rms_norm":
         launch = lambda k, c: k[(m,)](x, w, out, x.stride(0), n, 1e-5, **c)
-        return Case(name, kernel, _warps(block), launch, out, lambda: F.rms_norm(x, (n,), w, 1e-5), tolerance, bytes=moved)
+        return Case(name, kernel, _warps(block), launch, out, lambda: F.rms_norm(x, (n,), w, 1e-5), tolerance, bytes=moved,
+                    inputs={"x": x, "w": w})
     if kernel == "layer_norm":
         launch = lambda k, c: k[(m,)](x, w, b, out, x.stride(0), n, 1e-5, **c)
         configurations = [dict(BLOCK=1024, num_warps=4), dict(BLOCK=2048, num_warps=8), dict(BLOCK=4096, num_warps=8)]
@@ -63,7 +66,8 @@ def rows(kernel, m, n, dtype):
     launch = lambda k, c: k[(m,)](x, labels, loss, x.stride(0), n, **c)
     configurations = [dict(BLOCK=b, num_warps=w) for b, w in ((2048, 8), (4096, 8), (8192, 16))]
     vendor = lambda: F.cross_entropy(x, labels, reduction="none").float()
-    return Case(name, kernel, configurations, launch, loss, vendor, tolerance, bytes=moved // 2)
+    return Case(name, kernel, configurations, launch, loss, vendor, tolerance, bytes=moved // 2,
+                inputs={"x": x, "labels": labels})
 
 
 TILES = [(128, 256, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 4), (256, 128, 64, 8, 3), (64, 256, 32, 4, 4), (128, 64, 64, 4, 4)]
@@ -94,7 +98,7 @@ def attention(batch, heads, s, d, causal):
     name = f"attention {'causal' if causal else 'full'} {batch}x{heads}x{s}x{d}"
     vendor = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
     return Case(name, "attention", configurations, launch, out, vendor, (2e-2, 2e-2), bytes=8 * q.numel(), flops=flops, rate="fp16",
-                by_hand=lambda found: found.attention(q, k, v, out, causal))
+                by_hand=lambda found: found.attention(q, k, v, out, causal), inputs={"q": q, "k": k, "v": v})
 
 
 def makers():

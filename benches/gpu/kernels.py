@@ -113,3 +113,75 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM:
         sums = tl.dot(p.to(v.dtype), v, sums * fade[:, None])
         most = higher
     tl.store(o_ptr + head + rows[:, None] * D + d[None, :], (sums / total[:, None]).to(o_ptr.dtype.element_ty))
+
+
+def block_fp8(a_ptr, b_ptr, c_ptr, sa_ptr, sb_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    """A (M x K) times B (N x K) transposed in fp8: a scale for each BK elements of a row of A, stored by columns, and for each
+    block of BK x BK of B."""
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first = pid // (GROUP * tiles_n) * GROUP
+    size = min(tiles_m - first, GROUP)
+    tile_m = first + pid % (GROUP * tiles_n) % size
+    tile_n = pid % (GROUP * tiles_n) // size
+    rows = tile_m * BM + tl.arange(0, BM)
+    read = rows % M
+    columns = tile_n * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    a_ptrs = a_ptr + read[:, None] * K + inner[None, :]
+    b_ptrs = b_ptr + columns[None, :] * K + inner[:, None]
+    scale_b = sb_ptr + columns // BK * (K // BK)
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        dot = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))
+        sums += dot * tl.load(sa_ptr + k * M + read)[:, None] * tl.load(scale_b + k)[None, :]
+        a_ptrs += BK
+        b_ptrs += BK
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)
+
+
+def moe(x_ptr, w_ptr, out_ptr, id_ptr, expert_ptr, M, N, K, TOP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Rows of X by a list, TOP for each token, times the transposed weights of the expert of their block."""
+    pid = tl.program_id(0)
+    tiles_n = tl.cdiv(N, BN)
+    block = pid // tiles_n
+    rows = tl.load(id_ptr + block * BM + tl.arange(0, BM))
+    real = rows < M
+    expert = tl.load(expert_ptr + block).to(tl.int64)
+    columns = pid % tiles_n * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    x_ptrs = x_ptr + (rows // TOP)[:, None] * K + inner[None, :]
+    w_ptrs = w_ptr + expert * N * K + columns[None, :] * K + inner[:, None]
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for _ in range(0, tl.cdiv(K, BK)):
+        sums = tl.dot(tl.load(x_ptrs, mask=real[:, None], other=0.0), tl.load(w_ptrs), sums)
+        x_ptrs += BK
+        w_ptrs += BK
+    at = out_ptr + rows[:, None].to(tl.int64) * N + columns[None, :]
+    tl.store(at, sums.to(out_ptr.dtype.element_ty), mask=real[:, None])
+
+
+def mla_decode(q_ptr, k_ptr, out_ptr, scale, S, HEADS: tl.constexpr, L: tl.constexpr, R: tl.constexpr, BH: tl.constexpr, BN: tl.constexpr):
+    """Attention of one token of each sequence over latent vectors that all heads share; the values are the first L elements of
+    the keys, the other R carry the position."""
+    heads, batch = tl.program_id(0) * BH + tl.arange(0, BH), tl.program_id(1).to(tl.int64)
+    keys, latent, rope = tl.arange(0, BN), tl.arange(0, L), L + tl.arange(0, R)
+    q_ptr += (batch * HEADS + heads)[:, None] * (L + R)
+    q, q_rope = tl.load(q_ptr + latent[None, :]), tl.load(q_ptr + rope[None, :])
+    k_ptr += batch * S * (L + R)
+    most = tl.full([BH], -float("inf"), dtype=tl.float32)
+    total = tl.zeros([BH], dtype=tl.float32)
+    sums = tl.zeros([BH, L], dtype=tl.float32)
+    for at in range(0, S, BN):
+        row = k_ptr + (at + keys)[:, None] * (L + R)
+        k = tl.load(row + latent[None, :])
+        s = tl.dot(q, k.T)
+        s = tl.dot(q_rope, tl.load(row + rope[None, :]).T, s) * (scale * 1.4426950408889634)
+        higher = tl.maximum(most, tl.max(s, axis=1))
+        p = tl.exp2(s - higher[:, None])
+        fade = tl.exp2(most - higher)
+        total = total * fade + tl.sum(p, axis=1)
+        sums = tl.dot(p.to(k.dtype), k, sums * fade[:, None])
+        most = higher
+    at = out_ptr + (batch * HEADS + heads)[:, None] * L + latent[None, :]
+    tl.store(at, (sums / total[:, None]).to(out_ptr.dtype.element_ty))

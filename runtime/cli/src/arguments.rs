@@ -3,6 +3,7 @@
 use crate::completions::{CompletionsArguments, ManArguments};
 use crate::debug_arguments::DebugArguments;
 use crate::devices::DevicesArguments;
+use crate::explain_speed_arguments::ExplainSpeedArguments;
 use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::mcp::McpArguments;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Fix(FixArguments),
     /// Explain a diagnostic's code or a function of the language, or list all codes
     Explain(ExplainArguments),
+    /// Explain what bounds the speed of a launch, and which change would help most
+    ExplainSpeed(Box<ExplainSpeedArguments>),
     /// Serve an editor as a language server, on standard input and output
     Lsp(LspArguments),
     /// Show a kernel as one HTML page: source, tile IR after each pass, PTX, layouts, counters, timeline

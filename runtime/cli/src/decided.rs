@@ -6,7 +6,7 @@ use rtc_compiler::{Artifact, Decisions, Failure};
 use rtc_explore::Resources as Page;
 use rtc_source::{Code, SourceMap};
 use rtc_tune::Machine;
-use rtc_tune::model::{Resources, occupancy};
+use rtc_tune::model::{Resources, limited_by, occupancy};
 
 /// Prints them if `-v` was given; `decide` computes the decisions.
 pub(crate) fn tell(
@@ -70,24 +70,14 @@ pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page
     let resources =
         Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
     let machine = Machine::of_arch(arch);
-    let blocks = occupancy(&resources, &machine);
-    // The resources that alone limit the occupancy.
-    let only = |registers, shared| occupancy(&Resources { registers, shared, ..resources }, &machine) == blocks;
-    let limits = match only(0, 0) {
-        true => vec!["threads"],
-        false => [("registers", only(registers, 0)), ("shared memory", only(0, resources.shared))]
-            .into_iter()
-            .filter_map(|(what, limits)| limits.then_some(what))
-            .collect(),
-    };
     let page = Page {
         registers,
         registers_are_estimated: usage.is_none(),
         spilled: usage.map(|(usage, _)| usage.spilled),
         threads: resources.threads,
         shared_bytes: resources.shared,
-        blocks_per_sm: blocks,
-        limited_by: limits.into_iter().map(str::to_owned).collect(),
+        blocks_per_sm: occupancy(&resources, &machine),
+        limited_by: limited_by(&resources, &machine).into_iter().map(str::to_owned).collect(),
     };
     (page, usage.map(|(_, version)| version))
 }

@@ -1,7 +1,7 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
-//! `devices.rs`, `completions.rs`, `explain.rs`, `explore.rs` with `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
+//! `devices.rs`, `completions.rs`, `explain.rs`, `explain_speed.rs`, `explore.rs` with `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
 //! commands that Python runs,
 //! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
 //! stderr.
@@ -24,6 +24,8 @@ mod doctor;
 mod embed;
 mod emit;
 mod explain;
+mod explain_speed;
+mod explain_speed_arguments;
 mod explore;
 mod explore_arguments;
 mod explore_edit;
@@ -140,6 +142,7 @@ fn dispatch(command: &Command, reporter: &Reporter) -> Result<(), Problem> {
         Command::Precision(arguments) => host::run("precision", arguments),
         Command::Fix(arguments) => fix::fix(arguments, reporter),
         Command::Explain(arguments) => explain::explain(arguments, reporter),
+        Command::ExplainSpeed(arguments) => explain_speed::explain_speed(arguments, reporter),
         // The flag changes nothing.
         Command::Lsp(_) => lsp::lsp(),
         Command::Explore(arguments) => explore::explore(arguments, reporter),

@@ -22,6 +22,7 @@ fn help_teaches() {
         &["doctor", "--help"],
         &["cache", "--help"],
         &["explain", "--help"],
+        &["explain-speed", "--help"],
         &["lsp", "--help"],
         &["mcp", "--help"],
         &["devices", "--help"],
@@ -31,7 +32,7 @@ fn help_teaches() {
         let output = scratch.rtc(args);
         assert_eq!(output.status.code(), Some(0));
         let text = String::from_utf8(output.stdout).unwrap();
-        insta::assert_snapshot!(format!("help_{}", args.join("_").replace('-', "")), text);
+        insta::assert_snapshot!(format!("help_{}", args.join("_").replace("--", "")), text);
     }
 }
 

@@ -65,7 +65,7 @@ struct Server {
 
 const INSTRUCTIONS: &str = "Write a Python module with a @triton.jit kernel, `kernel_fn` (launches it), `reference_fn` (the same in numpy \
      or PyTorch) and `get_inputs` (a list of arguments). Call `verify`; with errors, `explain` has the meaning of their codes. \
-     A kernel that is right can be measured by `counters`, `tune`, `precision` and `bench`. The resources are the language \
+     A kernel that is right can be measured by `counters`, `tune`, `explain_speed`, `precision` and `bench`. The resources are the language \
      reference.";
 
 impl ServerHandler for Server {

@@ -134,7 +134,7 @@ impl Session {
                 self.of_python(&mut words, if has_reference { "both.py" } else { "kernel.py" });
                 words.add(["--json"]);
             }
-            Tool::Run | Tool::Counters | Tool::Tune => {
+            Tool::Run | Tool::Counters | Tool::Tune | Tool::ExplainSpeed => {
                 let number = given.get("launch").and_then(Value::as_u64).unwrap_or(0);
                 let place = folder.join(format!("launches/launch_{number}"));
                 if !place.is_dir() {
@@ -143,7 +143,11 @@ impl Session {
                         format!("the wrapper has made no launch {number}; they are numbered from 0"),
                     ));
                 }
-                words.add([if tool == Tool::Tune { "tune" } else { "run" }]);
+                words.add([match tool {
+                    Tool::Tune => "tune",
+                    Tool::ExplainSpeed => "explain-speed",
+                    _ => "run",
+                }]);
                 words.0.extend([place.join("rtc_m0.py").into(), "--launch".into(), place.join("LAUNCH.json").into()]);
                 words.add(["--message-format", "json"]);
                 if tool == Tool::Tune {
@@ -158,6 +162,8 @@ impl Session {
                     words.0.push(format!("--sanitize={checks}").into());
                 }
                 match (tool == Tool::Counters || sanitize.is_some(), &self.setup.device) {
+                    // It counts in the emulator, and names a device only to time the launch there.
+                    _ if tool == Tool::ExplainSpeed => {}
                     (true, _) => words.add(["--device", "emulator"]),
                     (false, Some(device)) => words.add(["--device", device]),
                     (false, None) => {}

@@ -12,13 +12,14 @@ pub(crate) enum Tool {
     Run,
     Counters,
     Tune,
+    ExplainSpeed,
     Precision,
     Bench,
     Explain,
 }
 
 impl Tool {
-    pub(crate) const ALL: [Tool; 10] = [
+    pub(crate) const ALL: [Tool; 11] = [
         Tool::Check,
         Tool::Compile,
         Tool::Layouts,
@@ -26,6 +27,7 @@ impl Tool {
         Tool::Run,
         Tool::Counters,
         Tool::Tune,
+        Tool::ExplainSpeed,
         Tool::Precision,
         Tool::Bench,
         Tool::Explain,
@@ -40,6 +42,7 @@ impl Tool {
             Tool::Run => "run",
             Tool::Counters => "counters",
             Tool::Tune => "tune",
+            Tool::ExplainSpeed => "explain_speed",
             Tool::Precision => "precision",
             Tool::Bench => "bench",
             Tool::Explain => "explain",
@@ -62,8 +65,8 @@ impl Tool {
             Tool::Layouts => "The tile IR of a kernel with the layout of each value: which thread holds which element.",
             Tool::Verify => {
                 "Compares kernel_fn of a Python source with reference_fn on get_inputs(), on sizes around its blocks, larger \
-                 sizes, other values and strides, with a sanitizer. The launches of a right kernel are kept for run, counters \
-                 and tune."
+                 sizes, other values and strides, with a sanitizer. The launches of a right kernel are kept for run, counters, \
+                 tune and explain_speed."
             }
             Tool::Run => {
                 "Launches a kernel of a verified source once more, with the sanitizer if asked for, and compares."
@@ -75,6 +78,10 @@ impl Tool {
             Tool::Tune => {
                 "Orders and, on a GPU, times configurations of a kernel of a verified source: time, estimate, registers, spilled \
                  bytes, shared memory and waves of each, the winner, what decided and how sure that is."
+            }
+            Tool::ExplainSpeed => {
+                "What bounds the speed of a launch of a verified source (tensor cores, memory, issue slots, registers, occupancy, \
+                 latency), how near it is to that bound, and the change of configuration or source that would help most."
             }
             Tool::Precision => {
                 "The precision of kernel_fn against the reference in fp64, with the line that loses most bits."
@@ -88,7 +95,7 @@ impl Tool {
 
     /// Whether it takes a launch that `verify` has kept.
     pub(crate) fn takes_launch(self) -> bool {
-        matches!(self, Tool::Run | Tool::Counters | Tool::Tune)
+        matches!(self, Tool::Run | Tool::Counters | Tool::Tune | Tool::ExplainSpeed)
     }
 
     /// Whether it runs the Python source.
@@ -130,7 +137,7 @@ impl Tool {
                 "launch": {"type": "integer", "minimum": 0, "description": "The number of the launch [default: 0]."},
                 "sanitize": text("Checks, such as `all` or `race,memory`."),
             }),
-            Tool::Counters | Tool::Tune => json!({
+            Tool::Counters | Tool::Tune | Tool::ExplainSpeed => json!({
                 "launch": {"type": "integer", "minimum": 0, "description": "The number of the launch [default: 0]."},
             }),
             Tool::Explain => {

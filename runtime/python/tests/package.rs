@@ -201,6 +201,12 @@ fn measured() {
     run("measured");
 }
 
+/// What `make bench-gpu` times, and its page.
+#[test]
+fn bench_suite() {
+    run("bench_suite");
+}
+
 /// The assembler that a launch on a GPU needs, and its stream.
 #[test]
 fn assembled() {

@@ -62,6 +62,14 @@ impl GridFn {
         }
     }
 
+    /// Whether it depends on a constexpr or option, as far as that is known.
+    pub(crate) fn depends_on(&self, name: &str) -> bool {
+        match &self.0 {
+            Kind::Sizes(sizes) => sizes.iter().any(|size| size.names().iter().any(|n| n == name)),
+            Kind::Function(_) => true,
+        }
+    }
+
     /// The sizes for a configuration.
     ///
     /// # Errors

@@ -54,6 +54,7 @@
 //! | `finals.rs` | the last comparison: the fastest on one device, as launches get them |
 //! | `tuned.rs`, `store.rs` | results as a file and in the cache |
 //! | `shard.rs`, `merge.rs`, `records.rs` | tuning in parts on several machines: a part and its file, all parts together, single times in the cache |
+//! | `speed/` | what bounds the speed of one launch, and which change would help most |
 //! | `report.rs`, `plot.rs` | what came out: a table, an SVG |
 #![warn(clippy::missing_errors_doc)]
 
@@ -76,6 +77,7 @@ mod records;
 mod report;
 mod shard;
 mod space;
+pub mod speed;
 mod store;
 mod team;
 mod tuned;

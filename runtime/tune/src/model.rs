@@ -13,11 +13,12 @@ use rtc_compiler::work::Work;
 ///
 /// ```
 /// use rtc_tune::Machine;
-/// use rtc_tune::model::{Resources, misfit, occupancy};
+/// use rtc_tune::model::{Resources, limited_by, misfit, occupancy};
 /// let machine = Machine::of_arch("sm_80");
 /// let resources = Resources { threads: 128, shared: 40 << 10, registers: 64, local: 0 };
 /// assert_eq!(misfit(&resources, &machine), None);
 /// assert_eq!(occupancy(&resources, &machine), 4); // of their shared memory more do not fit
+/// assert_eq!(limited_by(&resources, &machine), ["shared memory"]);
 /// let large = Resources { shared: 200 << 10, ..resources };
 /// assert!(misfit(&large, &machine).is_some_and(|why| why.starts_with("204800 bytes of shared memory")));
 /// ```
@@ -60,7 +61,7 @@ pub struct Prediction {
 }
 
 /// Seconds that any launch takes.
-const LAUNCH: f64 = 2e-6;
+pub(crate) const LAUNCH: f64 = 2e-6;
 /// How sharply the largest of several demands counts: demands that are equal hinder each other.
 const SHARPNESS: f64 = 6.0;
 
@@ -70,6 +71,9 @@ const LATENCY: f64 = 40.0;
 
 /// How much of shared memory's size the cache beside it holds, as kernels reach it.
 const CACHED: f64 = 0.875;
+
+/// How many times the bytes that kernels usually reach of the L2 cache an SM can get at most: 64 in a cycle.
+const CACHE_PEAK: f64 = 2.0;
 
 /// Why a kernel cannot run, if it cannot.
 pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
@@ -91,32 +95,122 @@ pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
     machine.sm.occupancy(threads, registers, resources.shared).max(1)
 }
 
+/// The resources of an SM that alone limit how many blocks share it.
+pub fn limited_by(resources: &Resources, machine: &Machine) -> Vec<&'static str> {
+    let blocks = occupancy(resources, machine);
+    let only = |registers, shared| occupancy(&Resources { registers, shared, ..*resources }, machine) == blocks;
+    if only(0, 0) {
+        return vec!["threads"];
+    }
+    [("registers", only(resources.registers, 0)), ("shared memory", only(0, resources.shared))]
+        .into_iter()
+        .filter_map(|(name, limits)| limits.then_some(name))
+        .collect()
+}
+
+/// The seconds that each part of the GPU needs for a launch, if it never waits for another and all SMs have the same work.
+///
+/// ```
+/// use rtc_compiler::work::Work;
+/// use rtc_tune::Machine;
+/// use rtc_tune::model::{Demands, Resources, demands};
+/// let (machine, resources) = (Machine::of_arch("sm_90a"), Resources { threads: 128, shared: 0, registers: 32, local: 0 });
+/// let copying = Work { read: 65_536.0, written: 65_536.0, ..Work::default() };
+/// let Demands { memory, cache, mma, .. } = demands(&copying, &resources, 1000, None, &machine);
+/// assert_eq!((memory, mma), (1000.0 * 131_072.0 / machine.bandwidth, 0.0));
+/// assert!(memory > cache);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Demands {
+    /// Dots.
+    pub mma: f64,
+    /// The issue of instructions, each scheduler one per cycle.
+    pub issue: f64,
+    /// The bytes of shared memory.
+    pub shared: f64,
+    /// The bytes from the L2 cache, at the most that an SM can get of it: a kernel with few misses exceeds what the model expects.
+    pub cache: f64,
+    /// The bytes of device memory.
+    pub memory: f64,
+    /// The longest warp of a block that has an SM to itself, as often as the SMs are filled.
+    pub latency: f64,
+}
+
+/// What a launch needs: cycles of one block on each part of an SM, and bytes of device memory.
+struct Parts {
+    dots: f64,
+    instructions: f64,
+    shared: f64,
+    cache: f64,
+    /// Cycles of a block that has an SM to itself.
+    alone: f64,
+    /// By how much spilled registers lengthen the others.
+    spilled: f64,
+    /// Blocks of an SM at a time.
+    resident: f64,
+    /// Bytes of device memory.
+    bytes: f64,
+}
+
+impl Parts {
+    fn of(work: &Work, resources: &Resources, blocks: f64, tensors: Option<f64>, machine: &Machine) -> Parts {
+        // Values that do not fit go through local memory.
+        let limit = f64::from(SmLimits::most_registers(resources.threads));
+        let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
+        // What a program reads again is still in the cache of the SM, if that holds what all its blocks read again.
+        let occupancy = f64::from(occupancy(resources, machine));
+        let resident = occupancy.min((blocks / f64::from(machine.multiprocessors)).ceil());
+        let cache = f64::from(machine.sm.shared_bytes) * CACHED - resident * f64::from(resources.shared);
+        let found = (2.0 - resident * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
+        // What all programs read stays there, too, as long as it leaves room for the rest.
+        let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
+        let moved = work.read - work.reread * found - common + work.written;
+        // Of all tensors those that are written need not be read; those that are changed in place must be.
+        let written = work.written * blocks;
+        let least = |bytes: f64| (bytes - written).max(bytes / 2.0).min(work.read * blocks);
+        Parts {
+            dots: work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum(),
+            instructions: work.instructions / 4.0,
+            shared: work.shared / 128.0,
+            cache: moved / machine.cache_bytes,
+            alone: work.cycles,
+            spilled: 1.0 + 4.0 * excess,
+            resident,
+            bytes: tensors.map_or(work.read * blocks, least) + written,
+        }
+    }
+}
+
+/// What each part of the GPU needs. `tensors` as for [`predict`].
+pub fn demands(work: &Work, resources: &Resources, blocks: u64, tensors: Option<f64>, machine: &Machine) -> Demands {
+    let blocks = blocks.max(1) as f64;
+    let parts = Parts::of(work, resources, blocks, tensors, machine);
+    let multiprocessors = f64::from(machine.multiprocessors);
+    let seconds = |cycles: f64| cycles * blocks / multiprocessors / machine.clock;
+    let waves = (blocks / (multiprocessors * parts.resident)).max(1.0);
+    Demands {
+        mma: seconds(parts.dots),
+        issue: seconds(parts.instructions),
+        shared: seconds(parts.shared),
+        cache: seconds(parts.cache) / CACHE_PEAK,
+        memory: parts.bytes / machine.bandwidth,
+        latency: parts.alone * waves / machine.clock,
+    }
+}
+
 /// What the model says. `tensors`: bytes of all tensors together, which device memory gives at least once, and of
 /// which a kernel reads the same ones again from the L2 cache.
 pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<f64>, machine: &Machine) -> Prediction {
-    let occupancy = occupancy(resources, machine);
     let blocks = blocks.max(1) as f64;
+    let parts = Parts::of(work, resources, blocks, tensors, machine);
+    let Parts { dots, resident, spilled, .. } = parts;
     let multiprocessors = f64::from(machine.multiprocessors);
-    // Values that do not fit go through local memory.
-    let limit = f64::from(SmLimits::most_registers(resources.threads));
-    let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
-    let spilled = 1.0 + 4.0 * excess;
-
-    let dots: f64 = work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum();
-    // What a program reads again is still in the cache of the SM, if that holds what all its blocks read again.
-    let at_most = f64::from(occupancy).min((blocks / multiprocessors).ceil());
-    let cache = f64::from(machine.sm.shared_bytes) * CACHED - at_most * f64::from(resources.shared);
-    let found = (2.0 - at_most * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
-    // What all programs read stays there, too, as long as it leaves room for the rest.
-    let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
-    let moved = work.read - work.reread * found - common + work.written;
     // Cycles of one block on each part of the SM.
-    let demands = [dots, work.instructions / 4.0 * 1.2 * spilled, work.shared / 128.0, moved / machine.cache_bytes];
+    let demands = [dots, parts.instructions * 1.2 * spilled, parts.shared, parts.cache];
     let round = |resident: f64| {
-        let all = demands.iter().map(|d| d * resident).chain([work.cycles * spilled]);
+        let all = demands.iter().map(|d| d * resident).chain([parts.alone * spilled]);
         all.map(|d| d.powf(SHARPNESS)).sum::<f64>().powf(1.0 / SHARPNESS)
     };
-    let resident = at_most;
     let at_once = multiprocessors * resident;
     let waves = blocks / at_once;
     let full = waves.floor();
@@ -124,14 +218,11 @@ pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<
     let cycles = full * round(resident) + if rest > 0.0 { round(rest) } else { 0.0 };
     let computing = cycles / machine.clock;
 
-    // Of all tensors those that are written need not be read; those that are changed in place must be.
-    let written = work.written * blocks;
-    let read = tensors.map_or(work.read * blocks, |bytes| (bytes - written).max(bytes / 2.0).min(work.read * blocks));
-    let memory = (read + written) / machine.bandwidth * (1.0 + LATENCY / (resident * f64::from(resources.threads)));
+    let memory = parts.bytes / machine.bandwidth * (1.0 + LATENCY / (resident * f64::from(resources.threads)));
     let seconds = (computing.powf(SHARPNESS) + memory.powf(SHARPNESS)).powf(1.0 / SHARPNESS) + LAUNCH;
     Prediction {
         milliseconds: seconds * 1e3,
-        occupancy,
+        occupancy: occupancy(resources, machine),
         waves,
         dots: dots * blocks / multiprocessors / machine.clock / seconds,
         memory: memory / seconds,

@@ -69,7 +69,7 @@ pub(crate) fn space(written: &[Choice], spec: &Spec, has_dots: bool) -> Vec<Choi
     out
 }
 
-fn is_block_name(name: &str) -> bool {
+pub(crate) fn is_block_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     ["BLOCK", "TILE"].iter().any(|word| upper.contains(word))
 }

@@ -145,6 +145,8 @@ pub struct InstructionCount {
     pub executed: Count,
     /// Its accesses of global memory, asynchronous copies included.
     pub global: Traffic,
+    /// Whether those write.
+    pub writes: bool,
     /// Its accesses of shared memory.
     pub shared: SharedTraffic,
     /// How often it split the lanes of a warp, if it is a jump.

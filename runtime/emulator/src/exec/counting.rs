@@ -15,12 +15,23 @@ const BANKS: u64 = 32;
 pub struct Counting {
     /// How often each operation was executed.
     executed: Vec<Count>,
-    /// Accesses of global and of shared memory by each operation that has any, and jumps of it that split lanes.
-    accesses: BTreeMap<u32, (Traffic, SharedTraffic, u64)>,
+    /// The accesses of each operation that has any, and jumps of it that split lanes.
+    accesses: BTreeMap<u32, Accesses>,
     /// Bits for sectors of global memory that were read and written.
     read: HashSet<u64>,
     written: HashSet<u64>,
     counters: Counters,
+}
+
+/// The accesses of an operation.
+#[derive(Clone, Copy, Default)]
+struct Accesses {
+    global: Traffic,
+    /// Whether it writes global memory.
+    writes: bool,
+    shared: SharedTraffic,
+    /// How often it split the lanes of a warp.
+    divergent: u64,
 }
 
 impl Counting {
@@ -47,11 +58,11 @@ impl Counting {
         let Counting { executed, accesses, read, written, mut counters } = self;
         let mut instructions: BTreeMap<Class, Count> = BTreeMap::new();
         // Of the operations of an instruction, which lie side by side.
-        let (mut global, mut shared, mut divergent) = Default::default();
+        let mut own = Accesses::default();
         let all = code.ops.iter().zip(&code.origins).zip(&executed).zip(0..);
         for (((op, origin), count), pc) in all.filter(|((_, count), _)| count.warps > 0) {
             if let Some(found) = accesses.get(&pc) {
-                (global, shared, divergent) = *found;
+                own = *found;
             }
             if matches!(op.kind, Kind::Branch(_)) && op.guard != crate::code::NONE {
                 counters.branches += count.warps;
@@ -67,14 +78,16 @@ impl Counting {
             let sum = instructions.entry(class).or_default();
             sum.warps += count.warps;
             sum.threads += count.threads;
+            let Accesses { global, writes, shared, divergent } = std::mem::take(&mut own);
             counters.by_instruction.push(InstructionCount {
                 ptx_line: origin.line,
                 location: code.location(origin.location),
                 class,
                 executed: *count,
-                global: std::mem::take(&mut global),
-                shared: std::mem::take(&mut shared),
-                divergent: std::mem::take(&mut divergent),
+                global,
+                writes,
+                shared,
+                divergent,
             });
         }
         counters.instructions = instructions;
@@ -102,8 +115,9 @@ impl Counting {
             (Access::Read, true) => &mut self.counters.copies_in,
             (_, true) => &mut self.counters.copies_out,
         };
-        let own = &mut self.accesses.entry(pc).or_default().0;
-        for traffic in [traffic, own] {
+        let own = self.accesses.entry(pc).or_default();
+        own.writes |= access != Access::Read;
+        for traffic in [traffic, &mut own.global] {
             traffic.requests += 1;
             traffic.sectors += sectors.len() as u64;
             traffic.bytes += bytes;
@@ -132,7 +146,7 @@ impl Counting {
         addresses.sort_unstable();
         addresses.dedup();
         let distinct = addresses.len() as u64 * bytes;
-        let own = &mut self.accesses.entry(pc).or_default().1;
+        let own = &mut self.accesses.entry(pc).or_default().shared;
         for traffic in [&mut self.counters.shared, own] {
             traffic.requests += 1;
             traffic.turns += taken;
@@ -190,7 +204,7 @@ impl Step<'_, '_> {
     pub(super) fn count_divergence(&mut self) {
         if let Some(counting) = &mut self.state.counting {
             counting.counters.divergent_branches += 1;
-            counting.accesses.entry(self.group.pc).or_default().2 += 1;
+            counting.accesses.entry(self.group.pc).or_default().divergent += 1;
         }
     }
 }

@@ -77,7 +77,7 @@ class Agents(unittest.TestCase):
             result = found["result"]["cases"][0]["results"][0]
             self.assertEqual((result["wrong"], result["worst"]["index"]), (5, [995]))
             # Neither timed nor measured before it is right.
-            for tool in ("bench", "counters", "tune", "run"):
+            for tool in ("bench", "counters", "tune", "explain_speed", "run"):
                 self.assertEqual(client.call(tool, source=WRONG)["error"]["code"], "no-verdict")
 
             found = client.call("verify", source=GELU, seed=1)
@@ -100,6 +100,8 @@ class Agents(unittest.TestCase):
             for name in ("model_ms", "registers", "spill_bytes", "shared_bytes", "waves", "timed"):
                 self.assertIn(name, tuned["candidates"][0])
             self.assertIn("is_clear", tuned["uncertainty"])
+            explained = client.call("explain_speed", source=GELU)["result"]
+            self.assertEqual((explained["bound"], explained["counted"]), ("launch", True), explained)
             found = client.call("bench", source=GELU)
             self.assertGreater(found["result"]["kernel_time_ms"], 0)
             # Of another text, nothing is known.
@@ -183,7 +185,8 @@ class Agents(unittest.TestCase):
                 return names, wrong, right, text
 
         names, wrong, right, text = asyncio.run(asyncio.wait_for(talk(), 100))
-        self.assertEqual(names, ["check", "compile", "layouts", "verify", "run", "counters", "tune", "precision", "bench", "explain"])
+        self.assertEqual(names, ["check", "compile", "layouts", "verify", "run", "counters", "tune", "explain_speed", "precision", "bench",
+                                 "explain"])
         content = [getattr(found, "structuredContent", None) or found.structured_content for found in (wrong, right)]
         self.assertEqual([found["ok"] for found in content], [False, True])
         self.assertIn("# ", text)

@@ -1,0 +1,217 @@
+"""The launches of the entries of `plan.py`, by the peer in whose process they are. A peer raises NotOffered for what it lacks."""
+
+import importlib.util
+import math
+import os
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+import torch.nn.functional as F
+import triton
+
+import cases
+import kernels
+import programs
+
+COMPILERS = ("rtc", "triton")
+
+
+class NotOffered(Exception):
+    """A peer does not compute an entry; the message has the reason and begins with `not`."""
+
+
+@dataclass
+class Prepared:
+    """The calls of a peer by their configurations, and what they should compute."""
+
+    calls: list                 # (configuration, function)
+    want: Callable
+    tolerance: tuple
+    output: object = None       # that the calls write; otherwise they return the result
+    bytes: int = 0
+    flops: int = 0
+
+
+def _of_case(peer, case, others=()):
+    """A case of cases.py: for compilers its kernel, for PyTorch its function, for others theirs."""
+    others = dict(others)
+    want = case.vendor()
+    common = dict(want=lambda: want, tolerance=case.tolerance, bytes=case.bytes, flops=case.flops)
+    if peer in COMPILERS:
+        kernel = triton.jit(getattr(kernels, case.kernel))
+        calls = [(str(c), lambda c=c: case.launch(kernel, c)) for c in case.configurations]
+        return Prepared(calls, output=case.output, **common)
+    if peer == "pytorch":
+        return Prepared([("", case.vendor)], **common)
+    if peer not in others:
+        raise NotOffered("not offered by this library")
+    return Prepared([("", others[peer]())], **common)
+
+
+def add(peer, n):
+    return _of_case(peer, cases.add(n))
+
+
+def rows(peer, kernel, m, n, dtype):
+    case = cases.rows(kernel, m, n, getattr(torch, dtype))
+    x, w = case.inputs.get("x"), case.inputs.get("w")
+
+    def quack():
+        import quack
+        if kernel == "softmax":
+            return lambda: quack.softmax(x)
+        if kernel == "rms_norm":
+            return lambda: quack.rmsnorm(x, w, eps=1e-5)
+        if kernel == "cross_entropy":
+            return lambda: quack.cross_entropy(x, case.inputs["labels"], reduction="none")
+        raise NotOffered("not offered by this library")
+    return _of_case(peer, case, {"quack": quack})
+
+
+def matmul(peer, m, n, k, dtype):
+    return _of_case(peer, cases.matmul(m, n, k, getattr(torch, dtype)))
+
+
+def attention(peer, batch, heads, s, d, causal):
+    case = cases.attention(batch, heads, s, d, causal)
+
+    def fa3():
+        from fa3_fwd_interface import flash_attn_func
+        q, k, v = (case.inputs[name].transpose(1, 2).contiguous() for name in "qkv")
+
+        def call():
+            out = flash_attn_func(q, k, v, softmax_scale=1 / math.sqrt(d), causal=causal)
+            return (out[0] if isinstance(out, (tuple, list)) else out).transpose(1, 2)
+        return call
+    return _of_case(peer, case, {"fa3": fa3})
+
+
+def _tutorial():
+    """Triton's tutorial of attention, which has a backward pass."""
+    folder = programs.tutorials_folder()
+    path = os.path.join(folder, "06-fused-attention.py") if folder else ""
+    if not os.path.exists(path):
+        raise NotOffered("not installed: Triton's tutorials (TRITON_TUTORIALS)")
+    spec = importlib.util.spec_from_file_location("tutorial_attention", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.attention
+
+
+def backward(peer, batch, heads, s, d, causal):
+    q, k, v = (torch.randn(batch, heads, s, d, device=cases.DEVICE, dtype=torch.float16, requires_grad=True) for _ in range(3))
+    scale = 1 / math.sqrt(d)
+    reference = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+    gradient = torch.randn_like(reference)
+    grads = lambda out: torch.cat([g.flatten() for g in torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)])
+    want = grads(reference)
+    flops = 10 * batch * heads * s * s * d // (2 if causal else 1)
+    if peer in COMPILERS:
+        out = _tutorial()(q, k, v, causal, scale, False)
+    else:
+        out = reference
+    timed = lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)
+    checked = [False]
+
+    def call():
+        # The gradients are joined for the comparison, which is not part of what is timed.
+        if not checked[0]:
+            checked[0] = True
+            return grads(out)
+        return timed()
+    return Prepared([("", call)], lambda: want, (5e-2, 5e-2), flops=flops)
+
+
+def block_fp8(peer, m, n, k):
+    block = 128
+    a, b = torch.randn(m, k, device=cases.DEVICE), torch.randn(n, k, device=cases.DEVICE)
+    sa = a.view(m, k // block, block).abs().amax(2) / 448
+    sb = b.view(n // block, block, k // block, block).abs().amax((1, 3)) / 448
+    qa = (a.view(m, k // block, block) / sa[:, :, None]).view(m, k).to(torch.float8_e4m3fn)
+    wide = sb.repeat_interleave(block, 0).repeat_interleave(block, 1)
+    qb = (b / wide).to(torch.float8_e4m3fn)
+    exact = (qa.float().view(m, k // block, block) * sa[:, :, None]).view(m, k) @ (qb.float() * wide).T
+    # Tensor cores of Hopper keep 14 bits of the accumulator of fp8 between promotions.
+    common = dict(want=lambda: exact, tolerance=(2e-2, 2e-2 * math.sqrt(k)), bytes=m * k + n * k + 2 * m * n, flops=2 * m * n * k)
+    out = torch.empty(m, n, device=cases.DEVICE, dtype=torch.bfloat16)
+    if peer == "deepgemm":
+        import deep_gemm
+        scales = deep_gemm.get_mn_major_tma_aligned_tensor(sa)
+        return Prepared([("", lambda: deep_gemm.fp8_gemm_nt((qa, scales), (qb, sb), out))], output=out, **common)
+    kernel, columns = triton.jit(kernels.block_fp8), sa.T.contiguous()
+    tiles = [(128, 128, 4, 4), (128, 128, 8, 4), (64, 128, 4, 4), (256, 128, 8, 3), (16, 128, 4, 5)]
+    launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](qa, qb, out, columns, sb, m, n, k, BK=block, GROUP=8, **c)
+    calls = [dict(BM=x, BN=y, num_warps=w, num_stages=s) for x, y, w, s in tiles]
+    return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)
+
+
+def flex(peer, batch, heads, s, d, mask):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    q, k, v = (torch.randn(batch, heads, s, d, device=cases.DEVICE, dtype=torch.float16) for _ in range(3))
+    window = 1024
+    rules = {"causal": lambda b, h, i, j: i >= j, "window": lambda b, h, i, j: (i >= j) & (i - j < window)}
+    blocks = create_block_mask(rules[mask], None, None, s, s, device=cases.DEVICE) if mask in rules else None
+    row, column = torch.arange(s, device=cases.DEVICE)[:, None], torch.arange(s, device=cases.DEVICE)[None, :]
+    dense = rules[mask](0, 0, row, column) if mask in rules else None
+    want = F.scaled_dot_product_attention(q, k, v, attn_mask=dense)
+    pairs = int(dense.sum()) if dense is not None else s * s
+    compiled = torch.compile(flex_attention)
+    return Prepared([("", lambda: compiled(q, k, v, block_mask=blocks))], lambda: want, (2e-2, 2e-2), flops=4 * batch * heads * pairs * d)
+
+
+def moe(peer, tokens, experts, top, hidden, size):
+    x = torch.randn(tokens, hidden, device=cases.DEVICE, dtype=torch.bfloat16)
+    w = torch.randn(experts, size, hidden, device=cases.DEVICE, dtype=torch.bfloat16) / math.sqrt(hidden)
+    chosen = torch.rand(tokens, experts, device=cases.DEVICE).topk(top, 1).indices.flatten()
+    out = torch.empty(tokens * top, size, device=cases.DEVICE, dtype=torch.bfloat16)
+    want = torch.empty_like(out)
+    for expert in range(experts):
+        at = (chosen == expert).nonzero().flatten()
+        want[at] = x[at // top] @ w[expert].T
+    kernel, order = triton.jit(kernels.moe), chosen.argsort(stable=True)
+    counts = torch.bincount(chosen, minlength=experts).tolist()
+
+    def blocks(size_m):
+        """Rows by expert, each expert's padded to whole blocks, and the expert of each block."""
+        ids, of, at = [], [], 0
+        for expert, count in enumerate(counts):
+            padding = -count % size_m
+            ids += [order[at:at + count], torch.full((padding,), tokens * top, device=cases.DEVICE)]
+            of += [expert] * ((count + padding) // size_m)
+            at += count
+        return torch.cat(ids).to(torch.int32), torch.tensor(of, dtype=torch.int32, device=cases.DEVICE)
+    tiles = [(16, 64, 64, 4, 4), (16, 128, 64, 4, 4), (64, 128, 64, 4, 3), (64, 256, 64, 8, 3), (128, 128, 64, 8, 3), (128, 256, 64, 8, 3)]
+    calls = []
+    for bm, bn, bk, warps, stages in tiles:
+        ids, of = blocks(bm)
+        grid = (len(of) * (size // bn),)
+        launch = lambda grid=grid, ids=ids, of=of, bm=bm, bn=bn, bk=bk, warps=warps, stages=stages: kernel[grid](
+            x, w, out, ids, of, tokens * top, size, hidden, TOP=top, BM=bm, BN=bn, BK=bk, num_warps=warps, num_stages=stages)
+        calls.append((f"{bm}x{bn}x{bk}, {warps} warps, {stages} stages", launch))
+    moved = 2 * (len(set(chosen.tolist())) * size * hidden + tokens * hidden + tokens * top * size)
+    return Prepared(calls, lambda: want, (2e-2, 5e-2), output=out, bytes=moved, flops=2 * tokens * top * size * hidden)
+
+
+def mla_decode(peer, batch, length):
+    heads, latent, rope, page = 128, 512, 64, 64
+    q = torch.randn(batch, 1, heads, latent + rope, device=cases.DEVICE, dtype=torch.bfloat16)
+    cache = torch.randn(batch * length // page, page, 1, latent + rope, device=cases.DEVICE, dtype=torch.bfloat16)
+    keys = cache.view(batch, length, latent + rope)
+    scale = 1 / math.sqrt(192)
+    scores = torch.einsum("bhd,bkd->bhk", q[:, 0].float(), keys.float()) * scale
+    want = torch.einsum("bhk,bkd->bhd", scores.softmax(-1), keys[:, :, :latent].float())
+    del scores
+    common = dict(want=lambda: want, tolerance=(2e-2, 2e-2), bytes=2 * keys.numel(), flops=2 * batch * heads * length * (2 * latent + rope))
+    if peer == "flashmla":
+        import flash_mla
+        table = torch.arange(batch * length // page, device=cases.DEVICE, dtype=torch.int32).view(batch, -1)
+        lengths = torch.full((batch,), length, device=cases.DEVICE, dtype=torch.int32)
+        metadata, splits = flash_mla.get_mla_metadata(lengths, heads, 1)
+        call = lambda: flash_mla.flash_mla_with_kvcache(q, cache, table, lengths, latent, metadata, splits, softmax_scale=scale)[0][:, 0]
+        return Prepared([("", call)], **common)
+    kernel, out = triton.jit(kernels.mla_decode), torch.empty(batch, heads, latent, device=cases.DEVICE, dtype=torch.bfloat16)
+    tiles = [(64, 64, 8, 2), (64, 32, 8, 2), (16, 64, 4, 2), (16, 32, 4, 2)]
+    launch = lambda c: kernel[(heads // c["BH"], batch)](q, keys, out, scale, length, HEADS=heads, L=latent, R=rope, **c)
+    calls = [dict(BH=h, BN=n, num_warps=w, num_stages=s) for h, n, w, s in tiles]
+    return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)
