@@ -45,7 +45,7 @@ pub fn launch(input: &LaunchInput, places: &mut Places<'_>) -> Launch {
         intensity: counters.roofline(&Machine::H200).intensity,
         flops: (counters.matrix_flops, counters.thread_flops),
         branches: (counters.branches, counters.divergent_branches),
-        timeline: timeline::data(&input.timeline, input.model, places),
+        timeline: timeline::data(input, places),
     }
 }
 

@@ -15,12 +15,14 @@ mod layouts;
 mod model;
 mod passes;
 mod places;
+mod recorded;
 mod serve;
 mod timeline;
 
 pub use edit::{EditSetup, Editing, Limits, edit};
 pub use html::{failure, html};
 pub use model::*;
+pub use recorded::{Recorded, recorded};
 pub use serve::{Served, serve};
 pub use timeline::chrome_trace;
 
@@ -66,6 +68,8 @@ pub struct LaunchInput {
     pub timeline: Timeline,
     /// The model that the times are from.
     pub model: &'static str,
+    /// Where the timeline was recorded, if it was not made by the model.
+    pub recording: Option<Recording>,
     /// The tensors that it changed.
     pub outputs: Vec<Output>,
     /// Findings of the sanitizer.

@@ -155,6 +155,12 @@ impl Tensors {
         }
     }
 
+    /// Takes a tensor out.
+    pub fn remove(&mut self, name: &str) -> Option<Tensor> {
+        let at = self.entries.iter().position(|(n, _)| n == name)?;
+        Some(self.entries.remove(at).1)
+    }
+
     /// Names and tensors in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.entries.iter().map(|(name, tensor)| (name.as_str(), tensor))
