@@ -97,6 +97,8 @@ pub(crate) struct Subject {
     pub(crate) spec: Spec,
     pub(crate) arch: String,
     pub(crate) launch: Option<(PathBuf, LaunchFile, Tensors)>,
+    /// Whether the interpreter runs the launch, in place of the emulator.
+    pub(crate) interprets: bool,
     /// Inputs of a launch that is made when the kernel is compiled, as then the lengths of its tensors are known.
     pub(crate) inputs: Option<Inputs>,
 }
@@ -135,7 +137,11 @@ fn make(
     let Subject { input, arch, launch, .. } = &subject;
     let launched = match launch {
         Some((path, launch, tensors)) => {
-            Some(explore_launch::launched(arguments, &subject, (path, launch, tensors), compiled, reporter)?)
+            let given = (path.as_path(), launch, tensors);
+            Some(match subject.interprets {
+                true => explore_launch::interpreted(arguments, &subject, given, reporter)?,
+                false => explore_launch::launched(arguments, &subject, given, compiled, reporter)?,
+            })
         }
         None => None,
     };
@@ -189,7 +195,14 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         }
         let arch = one_target(archs)?;
         let launch = read.map(|(path, (launch, _, tensors))| (path.clone(), launch, tensors));
-        return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch, inputs: None });
+        return Ok(Subject {
+            input: Input::TileIr(Box::new(kernel)),
+            spec,
+            arch,
+            launch,
+            interprets: false,
+            inputs: None,
+        });
     }
     let program = input::load_kernels(kernels, reporter)?;
     files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
@@ -210,7 +223,7 @@ fn signature_subject(arguments: &ExploreArguments, program: Program) -> Result<S
     let arch = one_target(request.archs)?;
     let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
     let input = Input::Source(Box::new((program, request.specialization)));
-    Ok(Subject { input, spec, arch, launch: None, inputs: None })
+    Ok(Subject { input, spec, arch, launch: None, interprets: false, inputs: None })
 }
 
 /// The kernel for a launch.
@@ -231,7 +244,14 @@ pub(crate) fn launch_subject(
     spec.options.instrument = arguments.records.option(arguments.instrument);
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
     let launch = Some((path.to_owned(), launch, tensors));
-    Ok(Subject { input: Input::Source(Box::new((program, specialization))), spec, arch, launch, inputs: None })
+    Ok(Subject {
+        input: Input::Source(Box::new((program, specialization))),
+        spec,
+        arch,
+        launch,
+        interprets: false,
+        inputs: None,
+    })
 }
 
 /// The target of a launch in the emulator, as for `rtc run`.

@@ -8,11 +8,13 @@ use crate::report::Reporter;
 use crate::{instrument, run, sanitize, trusted};
 use rtc_compiler::{Compiled, Silent};
 use rtc_explore::{LaunchInput, Output};
+use rtc_runtime::counters::Counters;
+use rtc_runtime::jit::CompileError;
 use rtc_runtime::sanitize::{Checks, Report};
-use rtc_runtime::timeline::Model;
+use rtc_runtime::timeline::{Model, Timeline};
 use rtc_runtime::{Device, Error};
 use rtc_source::SourceMap;
-use rtc_testing::{LaunchFile, Tensor, Tensors};
+use rtc_testing::{LaunchFile, Outcome, Tensor, Tensors};
 use std::path::Path;
 
 /// Elements of a tensor that a page shows.
@@ -55,6 +57,51 @@ fn changed(before: &Tensors, after: &Tensors) -> Vec<Output> {
     changed.map(output).collect()
 }
 
+/// The fault that ended a launch, or the tensors after it.
+fn ended(path: &Path, outcome: rtc_testing::Result<Outcome>) -> Result<(Option<String>, Option<Tensors>), Problem> {
+    match outcome {
+        Ok(outcome) => Ok((None, Some(outcome.outputs))),
+        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => Ok((Some(fault.to_string()), None)),
+        Err(error) => Err(run::launch_problem(path, error)),
+    }
+}
+
+/// Runs the launch in the interpreter, which has neither counters nor a timeline.
+pub(crate) fn interpreted(
+    arguments: &ExploreArguments,
+    subject: &Subject,
+    (path, launch, tensors): (&Path, &LaunchFile, &Tensors),
+    reporter: &Reporter,
+) -> Result<LaunchInput, Problem> {
+    let Subject { input, spec, arch, .. } = subject;
+    let (store, device) = (Store::open(false, reporter), Device::interpreter()?);
+    let compiled = input.compile(&store, &device, spec, arch, reporter, &mut Silent);
+    let kernel = compiled.map_err(|error| match error {
+        CompileError::Compiler { failure, .. } => Problem::compile(input.sources(), failure),
+        CompileError::Runtime(error) => error.into(),
+    })?;
+    let kernel = trusted::in_bounds(&kernel.kernel);
+    let progress = reporter.follow(format!("{} on {device}", input.kernel()));
+    let outcome = launch.run(&kernel, tensors);
+    progress.finish();
+    let (fault, after) = ended(path, outcome)?;
+    let findings = match arguments.no_sanitize {
+        true => Vec::new(),
+        false => promises(subject, launch, tensors, reporter)?,
+    };
+    Ok(LaunchInput {
+        executor: "interpreter",
+        grid: launch.grid(kernel.metadata()).map_err(|error| run::launch_problem(path, error.into()))?,
+        counters: Counters::default(),
+        timeline: Timeline::default(),
+        recording: None,
+        model: Model::of_arch(arch).name,
+        outputs: after.map_or(Vec::new(), |after| changed(tensors, &after)),
+        findings,
+        fault,
+    })
+}
+
 /// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
 pub(crate) fn launched(
     arguments: &ExploreArguments,
@@ -66,8 +113,8 @@ pub(crate) fn launched(
     let load = |device: &Device| -> Result<rtc_runtime::Kernel, Problem> {
         let loaded = trusted::load(device, compiled.clone(), &mut Silent);
         let loaded = loaded.map_err(|error| match error {
-            rtc_runtime::jit::CompileError::Compiler { failure, .. } => Problem::compile(&SourceMap::new(), failure),
-            rtc_runtime::jit::CompileError::Runtime(error) => error.into(),
+            CompileError::Compiler { failure, .. } => Problem::compile(&SourceMap::new(), failure),
+            CompileError::Runtime(error) => error.into(),
         })?;
         Ok(trusted::in_bounds(&loaded.kernel))
     };
@@ -84,15 +131,9 @@ pub(crate) fn launched(
     let progress = reporter.follow(format!("{symbol} on {device}"));
     let outcome = launch.run(&kernel, tensors);
     progress.finish();
-    let mut records = None;
-    let (fault, outputs) = match outcome {
-        Ok(mut outcome) => {
-            records = (blocks > 0).then(|| instrument::take(&mut outcome.outputs, &compiled.artifact));
-            (None, changed(given.1, &outcome.outputs))
-        }
-        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => (Some(fault.to_string()), Vec::new()),
-        Err(error) => return Err(run::launch_problem(path, error)),
-    };
+    let (fault, mut after) = ended(path, outcome)?;
+    let mut records = after.as_mut().filter(|_| blocks > 0).map(|after| instrument::take(after, &compiled.artifact));
+    let outputs = after.map_or(Vec::new(), |after| changed(given.1, &after));
     let mut findings = Vec::new();
     if !arguments.no_sanitize {
         let kernel = load(&device.sanitize_within(Checks::ALL, None)?)?;
@@ -125,6 +166,7 @@ pub(crate) fn launched(
     let model = Model::of_arch(&subject.arch);
     let grid = launch.grid(kernel.metadata()).map_err(|error| run::launch_problem(path, error.into()))?;
     Ok(LaunchInput {
+        executor: "emulator",
         grid,
         counters: kernel.take_counters().unwrap_or_default(),
         timeline: match records {

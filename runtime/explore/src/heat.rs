@@ -32,6 +32,7 @@ pub fn launch(input: &LaunchInput, places: &mut Places<'_>) -> Launch {
     });
     let instructions = counters.instructions.iter();
     Launch {
+        executor: input.executor,
         grid: input.grid,
         instructions: instructions.map(|(class, count)| (class.to_string(), count.warps, count.threads)).collect(),
         traffic: traffic.chain(shared).collect(),

@@ -53,13 +53,15 @@ pub struct Input<'a> {
     pub remarks: &'a [Diagnostic],
     /// Resources of a block.
     pub resources: &'a Resources,
-    /// A launch in the emulator.
+    /// A launch.
     pub launch: Option<&'a LaunchInput>,
 }
 
-/// A launch in the emulator.
+/// A launch in the emulator or the interpreter.
 #[derive(Clone, Debug)]
 pub struct LaunchInput {
+    /// The executor: `emulator`, or `interpreter`, which has neither counters nor a timeline.
+    pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],
     /// Counters.

@@ -156,6 +156,8 @@ pub struct Resources {
 /// A launch in the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Launch {
+    /// `emulator` or `interpreter`; counts, the timeline and rooflines are those of the emulator.
+    pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],
     /// Instructions by class: name, once for each warp, once for each thread.

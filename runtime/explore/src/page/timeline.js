@@ -68,6 +68,7 @@ function draw_timeline() {
 function start_timeline() {
   const view = byId("view-timeline"), timeline = page.launch?.timeline;
   if (!timeline) { view.append(element("p", { class: "dim" }, "The timeline is that of a launch: rtc explore FILE --launch LAUNCH.json")); return; }
+  if (page.launch.executor === "interpreter") { view.append(element("p", { class: "dim" }, "The interpreter runs one program at a time and has no clock. The timeline is that of a run in the emulator.")); return; }
   const zoom = (factor) => {
     const time = byId("time"), middle = (time.scrollLeft + time.clientWidth / 2) / (time_scale || 1);
     time_scale = factor ? time_scale * factor : null;
