@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from . import timed, wire
+from . import graphs, timed, wire
 from .. import _arrays, _as_triton, _cases, _flops, _rtc
 from .._bench import Clock
 from .._contract import Contract, Problem, guarded, load_module, refuses, results
@@ -117,10 +117,14 @@ class Candidate(Side):
 
         tuners: Any = Autotuner
         tuners._tune = quiet
-        return super().load(head, parts)
+        answer = super().load(head, parts)
+        graphs.refuse()
+        return answer
 
     def run(self, head, parts):
         """Runs the wrapper on a case."""
+        # A wrapper may load PyTorch when it is called.
+        graphs.refuse()
         mine = wire.unpack(head, parts, self.contract.inputs)
         recorder: Any = Recorder(keep=True) if head["keep"] else contextlib.nullcontext()
         tuned: Any = tuned_before() if self.ran else contextlib.nullcontext({})
