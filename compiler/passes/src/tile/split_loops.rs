@@ -8,18 +8,20 @@
 //!                                          for_range %full, %n, 1024 ^(%i) { .. as before }
 //! ```
 //!
-//! Without masks a load has no registers to clear, and two short iterations keep twice the bytes in flight. A loop with
-//! few short iterations is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do
-//! not overlap, so that all loads can be done before the first store. Loops with dots are left to the passes that
-//! pipeline them; `loop_unroll_factor` is obeyed anywhere.
+//! Without masks a load has no registers to clear, and the loads of several iterations are in flight together: of up to
+//! eight where nothing keeps them in order, such as a store or a reduction, else of two. After four or eight iterations at a
+//! time, two at a time follow, so that a short rest does not wait for each iteration alone. A loop with few short iterations
+//! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
+//! loads can be done before the first store. Loops with dots are left to the passes that pipeline them;
+//! `loop_unroll_factor` is obeyed anywhere.
 
+mod body;
 mod guards;
 
-use rtc_ir::{
-    Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, regions, view,
-};
+use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, view};
 
 use crate::{Pass, PassContext, PassError};
+use body::Body;
 use guards::Guard;
 
 /// The pass.
@@ -28,16 +30,6 @@ pub const PASS: Pass = Pass { name: "split-loops", needs: Phase::Tile, leaves: P
 /// The most operations of a thread, estimated, that the copies of a body may have together.
 const MAX_COPIES: u64 = 1500;
 
-/// Elements of the widest load in a thread that keep the memory busy; up to so many, two iterations are taken at once.
-/// Found with LayerNorm on an H200: with 8 it gains, with 16 it loses.
-const FEW_ELEMENTS: u64 = 8;
-
-/// The most iterations of a loop that are all taken at once where it is known that there are no more.
-const FEW_ITERATIONS: i64 = 8;
-
-/// The most operations of a thread, estimated, that all iterations of such a loop may have together.
-const FEW_COPIES: u64 = 400;
-
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let mut changed = false;
     // Inner loops first: a copy of an outer loop then has them as they are to be.
@@ -45,7 +37,14 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         if let Some(plan) = SplitPlan::of(kernel, op) {
             changed |= match plan.most {
                 Some(most) => take_all(kernel, op, &plan, most)?,
-                None => split(kernel, op, &plan)?,
+                None => {
+                    let is_split = split(kernel, op, &plan)?;
+                    if is_split && plan.splits_rest && kernel.op(op).parent.is_some() {
+                        let lower = view::ForRange::at(kernel, op).lower();
+                        split(kernel, op, &SplitPlan { lower, factor: 2, ..plan })?;
+                    }
+                    is_split
+                }
             };
         }
     }
@@ -66,6 +65,8 @@ struct SplitPlan {
     most: Option<Most>,
     /// Masks that hold everywhere up to a bound.
     guards: Vec<Guard>,
+    /// Whether the rest is split again, into two iterations at a time.
+    splits_rest: bool,
 }
 
 impl SplitPlan {
@@ -78,7 +79,8 @@ impl SplitPlan {
         if kernel.value_type(lower) != Type::Scalar(Elem::I32) || step <= 0 {
             return None;
         }
-        let mut plan = SplitPlan { lower, upper, step: step.into(), factor: 1, most: None, guards: Vec::new() };
+        let (most, guards, splits_rest) = Default::default();
+        let mut plan = SplitPlan { lower, upper, step: step.into(), factor: 1, most, guards, splits_rest };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
@@ -86,18 +88,19 @@ impl SplitPlan {
         }
         let body = Body::of(kernel, op)?;
         plan.guards = guards::of_loop(kernel, op);
-        if body.elements <= FEW_ELEMENTS && 2 * body.cost <= MAX_COPIES {
-            let most = plan.most(kernel).filter(|most| {
+        plan.factor = body.factor();
+        if body.is_short() {
+            plan.most = plan.most(kernel).filter(|most| {
                 let iterations = most.iterations(plan.step);
                 plan.guards.is_empty() && iterations > 2 && body.has_few(iterations)
             });
-            plan.factor = most.map_or(2, |most| most.iterations(plan.step));
-            plan.most = most;
-            if !plan.fits() {
-                (plan.factor, plan.most) = (1, None);
-            }
+            plan.factor = plan.most.map_or(plan.factor, |most| most.iterations(plan.step));
         }
-        (plan.factor > 1 || !plan.guards.is_empty() && body.cost <= MAX_COPIES).then_some(plan)
+        if !plan.fits() {
+            (plan.factor, plan.most) = (1, None);
+        }
+        plan.splits_rest = plan.most.is_none() && plan.factor > 2;
+        (plan.factor > 1 || !plan.guards.is_empty() && body.may_be_copied(1)).then_some(plan)
     }
 
     /// How far apart the bounds are at most: they are constant, or the upper one is no more than a constant above the lower
@@ -139,46 +142,6 @@ impl Most {
     fn iterations(&self, step: i64) -> i64 {
         (self.length - 1) / step + 1
     }
-}
-
-/// The conditions on the body of a loop that is split without a hint.
-struct Body {
-    /// Operations of a thread, estimated.
-    cost: u64,
-    /// Elements of the widest load in a thread.
-    elements: u64,
-}
-
-impl Body {
-    /// Whether the unroll factor is allowed without a hint.
-    fn has_few(&self, iterations: i64) -> bool {
-        let copies = iterations as u64;
-        iterations <= FEW_ITERATIONS && copies * self.elements <= 2 * FEW_ELEMENTS && copies * self.cost <= FEW_COPIES
-    }
-
-    /// An innermost loop that loads tiles and has no dots in it.
-    fn of(kernel: &Kernel, op: Op) -> Option<Body> {
-        let threads = u64::from(kernel.group_of(op).threads());
-        let mut body = Body { cost: 0, elements: 0 };
-        for inner in rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]) {
-            let data = kernel.op(inner);
-            if regions::is_loop(&data.kind) || matches!(data.kind, OpKind::Dot { .. }) {
-                return None;
-            }
-            let numel = data.results.iter().chain(&data.operands).map(|v| numel(kernel, *v)).max();
-            body.cost += numel.map_or(1, |numel| numel.div_ceil(threads));
-            if let OpKind::Load { .. } = data.kind
-                && let Type::Tile(tile) = kernel.value_type(data.results[0])
-            {
-                body.elements = body.elements.max(tile.shape.numel().div_ceil(threads));
-            }
-        }
-        (body.elements > 0).then_some(body)
-    }
-}
-
-fn numel(kernel: &Kernel, value: Value) -> u64 {
-    kernel.value_type(value).shape().map_or(1, |shape| shape.numel())
 }
 
 fn operations(kernel: &Kernel, op: Op) -> u64 {
