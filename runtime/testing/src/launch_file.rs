@@ -176,10 +176,8 @@ impl LaunchFile {
     /// The same launch with one more argument: the tensor of that name, for the parameter of that name.
     #[must_use]
     pub fn with_tensor(mut self, name: &str) -> LaunchFile {
-        let undefined = Undefined::Ranges(Vec::new());
-        let place = Place { tensor: name.to_owned(), view_of: None, offset: 0, shape: None, undefined };
-        let (name, path) = (name.to_owned(), format!("args.{name}"));
-        self.args.push(NamedValue { name, path, value: LaunchValue::Tensor(place) });
+        let value = LaunchValue::Tensor(Place::whole(name));
+        self.args.push(NamedValue { name: name.to_owned(), path: format!("args.{name}"), value });
         self
     }
 

@@ -1,6 +1,6 @@
 """The part of the judge that `rtc bench` has: it compares before and after the calls that are timed, and within them.
 
-The candidate and the reference are timed in their processes, in turn. Between two timed calls, at a round that nobody knows before,
+The candidate and the reference are timed in their processes, in turn. Between timed calls, at rounds that are drawn for each run,
 the arguments get other values where they lie and the result of the call is judged: a wrapper that gives an earlier result again,
 or that launches nothing when it is timed, is wrong then.
 """
