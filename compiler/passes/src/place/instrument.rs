@@ -59,7 +59,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         Some(wait) => recorder.record(&mut Builder::after(kernel, wait), &start)?,
         None => recorder.record(&mut at_start(kernel, body), &start)?,
     }
-    if let Some(end) = kernel.ops(body).last() {
+    if let Some(end) = kernel.ops(body).next_back() {
         let finish = recorder.event(Moment::At, Kind::Finish);
         recorder.record(&mut Builder::before(kernel, end), &finish)?;
     }
