@@ -185,10 +185,11 @@ fn language_cases(folder: &str) -> Vec<Trial> {
     trials
 }
 
-/// The files have every operation that all executors have. Conversions are put in by a pass.
+/// The files have every operation that all executors have. Conversions are put in by a pass; the times
+/// of records differ from run to run, and `runtime/cli/tests/instrument.rs` tests those.
 fn every_operation() -> Result<(), Failed> {
     let mut missing: Vec<&str> = rtc_ir::SPECS.iter().map(|spec| spec.mnemonic).collect();
-    missing.retain(|name| !["convert_layout", "extern_call"].contains(name));
+    missing.retain(|name| !["convert_layout", "extern_call", "record"].contains(name));
     for path in paths("central", "tir").into_iter().chain(paths("async", "tir")) {
         let text = fs::read_to_string(path)?;
         missing.retain(|name| !text.lines().any(|l| l.split_whitespace().any(|word| word == *name)));

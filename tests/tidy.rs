@@ -52,7 +52,7 @@ const LAYERS: &[(u32, &[&str])] = &[
     (3, &["rtc-codegen", "rtc-lints", "rtc-passes", "rtc-sema"]),
     (2, &["rtc-ir", "rtc-ptx"]),
     (1, &["rtc-abi", "rtc-assembler", "rtc-syntax", "rtc-layout", "rtc-stdlib"]),
-    (0, &["rtc-floats", "rtc-source", "rtc-find-llvm", "rtc-interface", "rtc-test-needs"]),
+    (0, &["rtc-floats", "rtc-source", "rtc-find-llvm", "rtc-interface", "rtc-process", "rtc-test-needs"]),
 ];
 
 /// The layers of semantic analysis, from below: a file imports files of its own layer and of those below. Built-in

@@ -100,6 +100,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
         structure: options.structure,
         overlap_launches: options.overlap_launches,
         plan: Default::default(),
+        instrument: 0,
     };
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);
     let passed = laid.as_ref().zip(scheduled.as_ref().map(|(kernel, _)| kernel));

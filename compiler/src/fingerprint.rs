@@ -244,6 +244,7 @@ impl Canonical {
             structure,
             ptx_version,
             max_instructions,
+            instrument,
         } = options;
         [num_warps, num_stages, num_ctas].into_iter().for_each(|value| self.number(u64::from(*value)));
         for value in [maxnreg, max_num_imprecise_acc_default, ptx_version] {
@@ -265,6 +266,7 @@ impl Canonical {
         self.list(allowed_dot_input_precisions, |bytes, name| bytes.text(name));
         self.text(&structure.to_string());
         self.number(*max_instructions);
+        self.number((*instrument).into());
     }
 }
 

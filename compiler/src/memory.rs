@@ -20,7 +20,14 @@ pub(crate) struct Accesses {
 /// The context of the passes before an analysis of accesses.
 pub(crate) fn context(target: &'static Target) -> PassContext {
     let (max_instructions, structure) = (stages::NO_LIMIT, Structure::Pipelined);
-    PassContext { target, max_instructions, structure, overlap_launches: false, plan: Default::default() }
+    PassContext {
+        target,
+        max_instructions,
+        structure,
+        overlap_launches: false,
+        plan: Default::default(),
+        instrument: 0,
+    }
 }
 
 /// The memory accesses of a kernel from sema or from a file.

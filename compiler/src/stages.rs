@@ -310,6 +310,7 @@ pub(crate) fn run_watched(
             structure,
             overlap_launches,
             plan: Default::default(),
+            instrument: options.instrument,
         };
         let outcome = run_all(kernel, &cx, until, observer, watch);
         (outcome, is_staged(kernel))

@@ -12,6 +12,7 @@ function element(tag, attributes = {}, ...children) {
 }
 
 const FILLS = ["random", "zeros", "ones", "counting", "nan"];
+const EXECUTORS = ["emulator", "interpreter"];
 
 /** A form in `box`; `changed` is called when the user changes it. */
 export function inputs(box, text, changed) {
@@ -22,6 +23,8 @@ export function inputs(box, text, changed) {
   let grid = null;
   let shown = null;
   let use_launch = Boolean(setup.launch);
+  /** What runs the kernel. */
+  let executor = EXECUTORS[0];
   const set = (name, key) => (event) => { (written[name] ??= {})[key] = event.target.value; changed(); };
 
   function row(value) {
@@ -41,7 +44,8 @@ export function inputs(box, text, changed) {
     const head = ["argument", "type", "elements or value", "content"].map((name) => element("th", {}, name));
     const rest = use_launch ? [] : [element("label", { class: "wide" }, "specialization ", line, choices), element("label", {}, "grid ", sizes),
       found.error ? element("p", { class: "bad" }, found.error) : element("div", { class: "scroll" }, element("table", {}, element("tr", {}, ...head), ...found.values.map(row)))];
-    box.replaceChildren(launch, ...rest);
+    const runs = element("select", { id: "executor", "aria-label": "runs in", onchange: (event) => { executor = event.target.value; changed(); } }, ...EXECUTORS.map((name) => element("option", { selected: name === executor }, name)));
+    box.replaceChildren(launch, element("label", {}, "runs in the ", runs), ...rest);
   }
 
   return {
@@ -55,9 +59,9 @@ export function inputs(box, text, changed) {
     },
     /** The form as the server takes it. */
     values() {
-      if (use_launch || !shown) return { launch: use_launch };
+      if (use_launch || !shown) return { launch: use_launch, executor };
       const values = Object.fromEntries(shown.values.map((value) => [value.name, { ...value, ...written[value.name] }]));
-      return { launch: false, specialization: shown.specialization, grid: grid ?? shown.grid, values };
+      return { launch: false, executor, specialization: shown.specialization, grid: grid ?? shown.grid, values };
     },
   };
 }

@@ -69,6 +69,7 @@ fn passes(kernel: &mut Kernel, target: &'static Target) -> bool {
         structure: rtc_abi::Structure::Auto,
         overlap_launches: true,
         plan: Default::default(),
+        instrument: 0,
     };
     for pass in rtc_passes::PASSES {
         if pass.needs != kernel.phase {

@@ -149,7 +149,14 @@ impl Checked<'_> {
         }
         for structure in structures.iter().copied().filter(|_| plans::asked().is_none()) {
             let plan = Plan::default();
-            let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true, plan };
+            let cx = PassContext {
+                target,
+                max_instructions: 50_000,
+                structure,
+                overlap_launches: true,
+                plan,
+                instrument: 0,
+            };
             self.passes(kernel.clone(), cx, &mut made)
                 .map_err(|e| if structure == Structure::Auto { e } else { format!("structure {structure}, {e}") })?;
         }

@@ -56,7 +56,8 @@ pub fn check(
             0 => random.pick(&BAD).parse().map_err(|e| format!("{e}"))?,
             _ => Plan::drawn(|choices| random.below(choices as usize) as u32),
         };
-        let cx = PassContext { target, max_instructions: 50_000, structure, overlap_launches: true, plan };
+        let cx =
+            PassContext { target, max_instructions: 50_000, structure, overlap_launches: true, plan, instrument: 0 };
         let seed = random.next();
         one(case, reference, kernel.clone(), &cx, sources, &mut seen, seed)
             .map_err(|e| format!("structure {structure}, plan `{plan}`: {e}"))?;

@@ -9,6 +9,7 @@
 //! | `structure.rs` | [`Structure`], how dots in loops get their operands |
 //! | `tuning.rs` | [`tuning::Tuning`], the configurations that a kernel is tuned over |
 //! | `metadata.rs` | [`Metadata`], the `<symbol>.json` next to `<symbol>.ptx`, and the offset of each parameter |
+//! | `records.rs` | [`records`], what an instrumented kernel records |
 //! | `expr.rs` | [`Expr`], expressions that the launcher computes from integer arguments |
 //!
 //! Types are written as signatures spell them wherever they are text: `i32`, `*fp16`, `tensordesc<fp16[128,64]>`.
@@ -20,6 +21,7 @@ mod extent;
 mod extent_program;
 pub mod metadata;
 mod occupancy;
+pub mod records;
 pub mod spec;
 mod structure;
 mod target;

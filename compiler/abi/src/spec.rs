@@ -185,6 +185,13 @@ pub struct LaunchOptions {
     pub ptx_version: Option<u32>,
     /// The most instructions of a thread, as estimated before they are made: longer kernels are refused.
     pub max_instructions: u64,
+    /// Of how many blocks the warps record when they come to copies, waits and dots ([`crate::records`]); 0: no record.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub instrument: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The limit of [`LaunchOptions::max_instructions`] where none is given. How long such a kernel takes to compile is said
@@ -218,6 +225,7 @@ impl Default for LaunchOptions {
             structure: Structure::Auto,
             ptx_version: None,
             max_instructions: MAX_INSTRUCTIONS,
+            instrument: 0,
         }
     }
 }

@@ -23,6 +23,7 @@
 //! | `wgmma.rs` | `wgmma` dots |
 //! | `control.rs` | loops and branches |
 //! | `groups.rs` | which threads run a region, and their barrier; partitions of warps |
+//! | `record.rs` | records of an instrumented kernel |
 //! | `effect.rs` | print, assert, inline assembly, calls of bitcode, special registers |
 
 mod atomic;
@@ -49,6 +50,7 @@ mod indexed;
 mod map;
 mod memory;
 mod operations;
+mod record;
 mod reduce;
 mod scan;
 mod scratch;
@@ -56,7 +58,12 @@ mod shape;
 mod sort;
 mod wgmma;
 
-use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    ops::Range,
+    rc::Rc,
+};
 
 use melior::{Context, ir::Module};
 use rtc_abi::Target;
@@ -96,6 +103,8 @@ pub(crate) struct Lowering<'a, 'c> {
     piece: RefCell<Option<Range<usize>>>,
     /// The threads that run the current code.
     threads: RefCell<Rc<Threads<'c>>>,
+    /// How many events the warp has recorded, where the kernel records them.
+    records: OnceCell<Value<'c>>,
     texts: RefCell<Vec<Text>>,
     externals: RefCell<Vec<effect::External>>,
 }
@@ -137,6 +146,7 @@ pub(crate) fn module<'c>(
             values: RefCell::default(),
             piece: RefCell::default(),
             threads: RefCell::new(Threads::of_block(e.thread, threads_per_block(kernel))),
+            records: OnceCell::new(),
             texts: RefCell::default(),
             externals: RefCell::default(),
         };

@@ -20,6 +20,8 @@ pub struct PassContext {
     pub overlap_launches: bool,
     /// Decisions about the schedule that are given.
     pub plan: Plan,
+    /// Of how many blocks the warps record their events; 0: none.
+    pub instrument: u32,
 }
 
 impl PassContext {

@@ -57,6 +57,7 @@ pub const PASSES: &[Pass] = &[
     place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
     place::set_maxnreg::PASS,       // values are where they stay; barriers hold none
     place::insert_barriers::PASS,   // the fewest that order all accesses
+    place::instrument::PASS,        // nothing is moved or added any more, and records change no decision
 ];
 
 /// Called after each pass with its name.

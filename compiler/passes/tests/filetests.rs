@@ -39,6 +39,7 @@ fn header(text: &str) -> Header {
         structure: rtc_abi::Structure::Auto,
         overlap_launches: true,
         plan: Default::default(),
+        instrument: 0,
     };
     for line in text.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|line| line.split_once(": ")) else { break };
@@ -46,6 +47,7 @@ fn header(text: &str) -> Header {
             "pass" | "analysis" | "rule" => (pass, is_rule) = (Some(value.trim().to_owned()), key == "rule"),
             "target" => cx.target = rtc_abi::Target::named(value.trim()).expect("a target"),
             "structure" => cx.structure = value.trim().parse().expect("a structure"),
+            "instrument" => cx.instrument = value.trim().parse().expect("a number of blocks"),
             "plan" => cx.plan = value.trim().parse().expect("a plan"),
             _ => break,
         }

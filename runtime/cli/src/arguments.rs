@@ -6,6 +6,7 @@ use crate::devices::DevicesArguments;
 use crate::explain_speed_arguments::ExplainSpeedArguments;
 use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
+use crate::instrument::InstrumentArguments;
 use crate::mcp::McpArguments;
 use crate::tune_arguments::TuneArguments;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -297,6 +298,12 @@ pub(crate) struct RunArguments {
     /// Count instructions, memory traffic, bank conflicts and divergence on the emulator, and estimate the least time
     #[arg(long)]
     pub(crate) counters: bool,
+    /// Have the warps of the first blocks record when they come to copies, waits and dots, and write the timeline for Perfetto
+    /// (ui.perfetto.dev) and Chrome; on a GPU or the emulator
+    #[arg(long, value_name = "TRACE.json")]
+    pub(crate) instrument: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) records: InstrumentArguments,
     /// Tolerance for floats: T means |x - y| <= T + T*|y|; or a number of ulp, such as 2ulp
     /// [default: 1e-5 for fp32 and fp64, 2e-3 for fp16, 1.6e-2 for bf16, 0.13 for fp8]
     #[arg(long, value_name = "TOLERANCE", requires = "check")]

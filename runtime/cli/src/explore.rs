@@ -1,27 +1,22 @@
 //! `rtc explore`: a kernel as one HTML page.
 
 use crate::explore_arguments::ExploreArguments;
-use crate::explore_edit;
 use crate::explore_inputs::Inputs;
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::{Progress, Reporter};
 use crate::run::{self, Input};
-use crate::{cache::Store, decided, input, ptx, sanitize, tile_ir, trusted};
+use crate::{decided, explore_edit, explore_launch, input, ptx, tile_ir};
 use rtc_build::Assembler;
 use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
-use rtc_explore::{LaunchInput, Output, Page};
-use rtc_runtime::sanitize::{Checks, Report};
-use rtc_runtime::timeline::{Model, Timeline};
-use rtc_runtime::{Device, Error};
-use rtc_source::{Code, SourceMap, render};
-use rtc_testing::{LaunchFile, Tensor, Tensors};
+use rtc_explore::Page;
+use rtc_runtime::Device;
+use rtc_runtime::timeline::Timeline;
+use rtc_source::{Code, render};
+use rtc_testing::{LaunchFile, Tensors};
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-
-/// Elements of a tensor that a page shows.
-const MAX_ELEMENTS: usize = 8;
 
 /// Writes the page, or serves it.
 pub(crate) fn explore(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Problem> {
@@ -102,6 +97,8 @@ pub(crate) struct Subject {
     pub(crate) spec: Spec,
     pub(crate) arch: String,
     pub(crate) launch: Option<(PathBuf, LaunchFile, Tensors)>,
+    /// Whether the interpreter runs the launch, in place of the emulator.
+    pub(crate) interprets: bool,
     /// Inputs of a launch that is made when the kernel is compiled, as then the lengths of its tensors are known.
     pub(crate) inputs: Option<Inputs>,
 }
@@ -140,7 +137,11 @@ fn make(
     let Subject { input, arch, launch, .. } = &subject;
     let launched = match launch {
         Some((path, launch, tensors)) => {
-            Some(launched(arguments, &subject, (path, launch, tensors), compiled, reporter)?)
+            let given = (path.as_path(), launch, tensors);
+            Some(match subject.interprets {
+                true => explore_launch::interpreted(arguments, &subject, given, reporter)?,
+                false => explore_launch::launched(arguments, &subject, given, compiled, reporter)?,
+            })
         }
         None => None,
     };
@@ -166,7 +167,12 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         return Err(Problem::Usage("explore takes a source or a .tir file; a .ptx file has no stages to show".into()));
     }
     // A signature is given instead of a launch, so that these are not refused where the command line is read.
-    for (name, given) in [("--trace", arguments.trace.is_some()), ("--no-sanitize", arguments.no_sanitize)] {
+    let needing = [
+        ("--trace", arguments.trace.is_some()),
+        ("--no-sanitize", arguments.no_sanitize),
+        ("--instrument", arguments.instrument),
+    ];
+    for (name, given) in needing {
         if given && arguments.launch.is_none() {
             return Err(Problem::Usage(format!("{name} needs a launch; give --launch LAUNCH.json")));
         }
@@ -182,13 +188,21 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         if let Some((path, (_, given, _))) = &read {
             tile_ir::check_spec(given, &kernel).map_err(|message| Problem::file(Code::LAUNCH_FILE, path, message))?;
             spec = given.clone();
+            spec.options.instrument = arguments.records.option(arguments.instrument);
             if kernels.arch.is_empty() {
                 archs = vec![default_arch(given)];
             }
         }
         let arch = one_target(archs)?;
         let launch = read.map(|(path, (launch, _, tensors))| (path.clone(), launch, tensors));
-        return Ok(Subject { input: Input::TileIr(Box::new(kernel)), spec, arch, launch, inputs: None });
+        return Ok(Subject {
+            input: Input::TileIr(Box::new(kernel)),
+            spec,
+            arch,
+            launch,
+            interprets: false,
+            inputs: None,
+        });
     }
     let program = input::load_kernels(kernels, reporter)?;
     files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
@@ -209,7 +223,7 @@ fn signature_subject(arguments: &ExploreArguments, program: Program) -> Result<S
     let arch = one_target(request.archs)?;
     let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
     let input = Input::Source(Box::new((program, request.specialization)));
-    Ok(Subject { input, spec, arch, launch: None, inputs: None })
+    Ok(Subject { input, spec, arch, launch: None, interprets: false, inputs: None })
 }
 
 /// The kernel for a launch.
@@ -226,10 +240,18 @@ pub(crate) fn launch_subject(
         spec.kernel = Some(kernel.clone());
     }
     let arch = one_target(if kernels.arch.is_empty() { vec![default_arch(&spec)] } else { kernels.arch.clone() })?;
-    let (spec, _) = run::settle(&program, spec, &launch, &tensors, (&Device::emulator(), &arch), reporter)?;
+    let (mut spec, _) = run::settle(&program, spec, &launch, &tensors, (&Device::emulator(), &arch), reporter)?;
+    spec.options.instrument = arguments.records.option(arguments.instrument);
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
     let launch = Some((path.to_owned(), launch, tensors));
-    Ok(Subject { input: Input::Source(Box::new((program, specialization))), spec, arch, launch, inputs: None })
+    Ok(Subject {
+        input: Input::Source(Box::new((program, specialization))),
+        spec,
+        arch,
+        launch,
+        interprets: false,
+        inputs: None,
+    })
 }
 
 /// The target of a launch in the emulator, as for `rtc run`.
@@ -306,90 +328,4 @@ fn compile(
             Ok((rtc_explore::tile_ir(&kernel.analyse(options, arch)?.kernel), compiled))
         }
     }
-}
-
-/// The findings of the interpreter, which alone knows the promises of the source.
-fn promises(
-    subject: &Subject,
-    launch: &LaunchFile,
-    tensors: &Tensors,
-    reporter: &Reporter,
-) -> Result<Vec<Report>, Problem> {
-    let device = Device::interpreter()?.sanitize(sanitize::of_interpreter(Checks::ALL))?;
-    let Subject { input, spec, arch, .. } = subject;
-    let store = Store::open(false, reporter);
-    let compiled = input.compile(&store, &device, spec, arch, reporter, &mut Silent);
-    Ok(compiled.map_or(Vec::new(), |compiled| sanitize::interpreted(&compiled.kernel, launch, tensors, reporter)))
-}
-
-/// The tensors that a launch changed, with their first elements.
-fn changed(before: &Tensors, after: &Tensors) -> Vec<Output> {
-    let changed = after.iter().filter(|(name, tensor)| before.get(name) != Some(tensor));
-    let output = |(name, tensor): (&str, &Tensor)| {
-        let bytes = tensor.dtype.bitsize().div_ceil(8);
-        let count = (tensor.data.len() / bytes.max(1)).min(MAX_ELEMENTS);
-        let start = Tensor::new(tensor.dtype, vec![count], tensor.data[..count * bytes].to_vec());
-        let values = start.and_then(|start| start.to_f64()).unwrap_or_default();
-        // Six digits are enough to recognize a value.
-        let first = values.iter().map(|value| format!("{value:.6}")).map(|text| match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text,
-        });
-        Output {
-            name: name.to_owned(),
-            dtype: format!("{:?}", tensor.dtype).to_lowercase(),
-            shape: tensor.shape.clone(),
-            first: first.collect(),
-        }
-    };
-    changed.map(output).collect()
-}
-
-/// Runs the launch in the emulator: once with counters and the timeline, once under the sanitizer.
-fn launched(
-    arguments: &ExploreArguments,
-    subject: &Subject,
-    (path, launch, tensors): (&Path, &LaunchFile, &Tensors),
-    compiled: Compiled,
-    reporter: &Reporter,
-) -> Result<LaunchInput, Problem> {
-    let load = |device: &Device| -> Result<rtc_runtime::Kernel, Problem> {
-        let loaded = trusted::load(device, compiled.clone(), &mut Silent);
-        let loaded = loaded.map_err(|error| match error {
-            rtc_runtime::jit::CompileError::Compiler { failure, .. } => Problem::compile(&SourceMap::new(), failure),
-            rtc_runtime::jit::CompileError::Runtime(error) => error.into(),
-        })?;
-        Ok(trusted::in_bounds(&loaded.kernel))
-    };
-    let device = Device::emulator();
-    let kernel = load(&device.count()?.record()?)?;
-    let progress = reporter.follow(format!("{} on {device}", compiled.artifact.metadata.symbol));
-    let outcome = launch.run(&kernel, tensors);
-    progress.finish();
-    let (fault, outputs) = match outcome {
-        Ok(outcome) => (None, changed(tensors, &outcome.outputs)),
-        Err(rtc_testing::Error::Runtime(Error::Fault(fault))) => (Some(fault.to_string()), Vec::new()),
-        Err(error) => return Err(run::launch_problem(path, error)),
-    };
-    let mut findings = Vec::new();
-    if !arguments.no_sanitize {
-        let kernel = load(&device.sanitize_within(Checks::ALL, None)?)?;
-        let progress = reporter.follow(format!("{} under the sanitizer", compiled.artifact.metadata.symbol));
-        if let Err(rtc_testing::Error::Runtime(Error::Sanitizer(found))) = launch.run(&kernel, tensors) {
-            findings = found.into();
-        }
-        progress.finish();
-        findings.extend(promises(subject, launch, tensors, reporter)?);
-    }
-    let model = Model::of_arch(&subject.arch);
-    let grid = launch.grid(kernel.metadata()).map_err(|error| run::launch_problem(path, error.into()))?;
-    Ok(LaunchInput {
-        grid,
-        counters: kernel.take_counters().unwrap_or_default(),
-        timeline: kernel.take_trace().map(|trace| trace.replay(model)).unwrap_or_default(),
-        model: model.name,
-        outputs,
-        findings,
-        fault,
-    })
 }

@@ -1,7 +1,9 @@
 //! The arguments of `rtc explore`.
 
 use crate::arguments::KernelArguments;
+use crate::instrument::InstrumentArguments;
 use clap::Args;
+use rtc_runtime::DeviceKind;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -15,6 +17,7 @@ use std::path::PathBuf;
     rtc explore matmul.py --signature '*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, 128, 128, 64' \\\n              \
     --arch sm_90a -o matmul.html\n  \
     rtc explore matmul.rt --launch launch.json --trace matmul.perfetto.json\n  \
+    rtc explore matmul.rt --launch launch.json --instrument --device cuda\n  \
     rtc explore matmul.rt --launch launch.json --serve\n  \
     rtc explore softmax.py --serve --edit"
 )]
@@ -33,6 +36,15 @@ pub(crate) struct ExploreArguments {
     /// Also write the timeline for Perfetto (ui.perfetto.dev) and Chrome
     #[arg(long, value_name = "TRACE.json")]
     pub(crate) trace: Option<PathBuf>,
+    /// With --launch: have the warps of the first blocks record when they come to copies, waits and dots. The timeline is then
+    /// that record, of the emulator or of a GPU, and the page shows the kernel with the records
+    #[arg(long, conflicts_with = "edit")]
+    pub(crate) instrument: bool,
+    #[command(flatten)]
+    pub(crate) records: InstrumentArguments,
+    /// With --instrument: where to record
+    #[arg(long, default_value = "auto", value_name = "DEVICE", requires = "instrument")]
+    pub(crate) device: DeviceKind,
     /// Do not check the launch with the sanitizer
     #[arg(long)]
     pub(crate) no_sanitize: bool,

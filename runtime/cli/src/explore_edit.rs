@@ -88,12 +88,18 @@ pub(crate) fn subject(arguments: &ExploreArguments, reporter: &Reporter) -> Resu
     let given = input::read_text("-".as_ref())?;
     let given: Value = serde_json::from_str(&given).map_err(|error| wrong(format!("the run is not JSON: {error}")))?;
     let Some(text) = given["text"].as_str() else { return Err(wrong("the run has no `text`".into())) };
+    let interprets = match given["executor"].as_str() {
+        None | Some("emulator") => false,
+        Some("interpreter") => true,
+        Some(other) => return Err(wrong(format!("`executor` is `emulator` or `interpreter`, not `{other}`"))),
+    };
     let kernels = &arguments.kernels;
     let program =
         input::load_text(&kernels.file, text.to_owned(), &kernels.include, &kernels.levels, kernels.debug, reporter)?;
     let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
     if let (Some(path), Some(true)) = (&arguments.launch, given["launch"].as_bool()) {
-        return launch_subject(arguments, program, path, read_launch(path, &mut Vec::new())?, reporter);
+        let subject = launch_subject(arguments, program, path, read_launch(path, &mut Vec::new())?, reporter)?;
+        return Ok(Subject { interprets, ..subject });
     }
     let Some(line) = given["specialization"].as_str() else {
         return Err(wrong("the run has no `specialization`".into()));
@@ -111,5 +117,5 @@ pub(crate) fn subject(arguments: &ExploreArguments, reporter: &Reporter) -> Resu
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
     let inputs = Inputs::read(&given).map_err(wrong)?;
     let (input, arch) = (Input::Source(Box::new((program, specialization))), chosen.target.name.to_owned());
-    Ok(Subject { input, spec, arch, launch: None, inputs: Some(inputs) })
+    Ok(Subject { input, spec, arch, launch: None, interprets, inputs: Some(inputs) })
 }

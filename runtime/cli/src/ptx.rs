@@ -29,6 +29,11 @@ pub(crate) fn run(
     reporter: &Reporter,
     results: &mut Results,
 ) -> Result<(), Problem> {
+    if arguments.instrument.is_some() {
+        return Err(Problem::Usage(
+            "--instrument needs a source or a .tir file: records are added when a kernel is compiled".into(),
+        ));
+    }
     let in_launch = |message: String| Problem::file(Code::LAUNCH_FILE, &arguments.launch, message);
     let launch = LaunchFile::parse(launch_text).map_err(|e| in_launch(e.to_string()))?;
     let tensors = tensors_of(&arguments.launch, &launch)?;

@@ -6,7 +6,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::results::Results;
-use crate::{decided, input, ptx, sanitize, tile_ir, trusted, tune};
+use crate::{decided, input, instrument, ptx, sanitize, tile_ir, trusted, tune};
 use rtc_compiler::{Decisions, Failure, Observer, Program, Spec, Specialization, TileKernel};
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
@@ -48,17 +48,23 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     };
 
     let device = sanitize::device(arguments)?;
+    let recorded_blocks = arguments.records.option(arguments.instrument.is_some());
+    if recorded_blocks > 0 {
+        instrument::check_device(&device)?;
+    }
     let arch = match (&arguments.arch, &spec.arch) {
         (Some(arch), _) => arch.clone(),
         (None, Some(arch)) if !device.is_cuda() => arch.clone(),
         (None, _) => device.arch().to_string(),
     };
     let mut configured = None;
-    let (source, spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {
-        let (spec, why) = settle(program, spec, &launch, &tensors, (&device, &arch), reporter)?;
+    let (source, mut spec) = Input::read(arguments, spec, reporter, &mut |program, spec| {
+        let (mut spec, why) = settle(program, spec, &launch, &tensors, (&device, &arch), reporter)?;
         configured = why;
+        spec.options.instrument = recorded_blocks;
         Ok(spec)
     })?;
+    spec.options.instrument = recorded_blocks;
     let mut progress = reporter.follow(format!("{} for {arch}", source.kernel()));
     let store = Store::open(!arguments.no_cache, reporter);
     let compiled = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
@@ -79,7 +85,15 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
 
     let kernel = trusted::in_bounds(&compiled.kernel);
     let progress = reporter.follow(format!("{} on {device}", source.kernel()));
-    let outcome = launch.run(&kernel, &tensors);
+    let recording = match recorded_blocks {
+        0 => None,
+        blocks => Some(instrument::with_records((&launch, &tensors), kernel.metadata(), blocks)?),
+    };
+    let run = || {
+        let (launch, tensors) = recording.as_ref().map_or((&launch, &tensors), |(launch, tensors)| (launch, tensors));
+        launch.run(&kernel, tensors)
+    };
+    let outcome = run();
     progress.finish();
     let mut broken = Vec::new();
     let checks = sanitize::of_interpreter(arguments.sanitize.unwrap_or_default());
@@ -95,7 +109,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     for finding in compiled.kernel.take_findings() {
         reporter.warning(Code::FINDING, &finding.to_string());
     }
-    let outcome = match outcome {
+    let mut outcome = match outcome {
         Err(Error::Runtime(rtc_runtime::Error::Sanitizer(found))) => {
             broken.extend(found);
             return Err(sanitize::report(&broken, source.sources(), reporter));
@@ -104,6 +118,8 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
         outcome => outcome.map_err(|error| launch_problem(&arguments.launch, error))?,
     };
 
+    let recorded =
+        artifact.filter(|_| recording.is_some()).map(|artifact| instrument::take(&mut outcome.outputs, artifact));
     if let Some(path) = &arguments.output {
         output::write(path, &outcome.outputs.to_bytes()?)?;
     }
@@ -142,12 +158,15 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     if arguments.repeat > 0 {
         let mut times = Vec::new();
         for _ in 0..arguments.repeat {
-            times.push(launch.run(&kernel, &tensors)?.elapsed.as_secs_f64() * 1e3);
+            times.push(run()?.elapsed.as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
         let (median, launches) = (times[times.len() / 2], times.len());
         let fields = json!({"median_milliseconds": median, "launches": launches});
         results.add("", &format!("{median:.3} ms (median of {launches})"), fields)?;
+    }
+    if let (Some(path), Some(recorded)) = (&arguments.instrument, &recorded) {
+        instrument::write(path, recorded, results)?;
     }
     if let Some(path) = kept {
         let path = path.display().to_string();

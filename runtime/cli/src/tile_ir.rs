@@ -58,9 +58,9 @@ pub(crate) fn check_spec(spec: &Spec, kernel: &TileKernel) -> Result<(), String>
         return Err("`spec.args`: leave it out; a .tir file says the types of its parameters by itself".into());
     }
     let LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, max_instructions, .. } = spec.options;
-    let LaunchOptions { warp_specialize, structure, debug_info, .. } = spec.options;
+    let LaunchOptions { warp_specialize, structure, debug_info, instrument, .. } = spec.options;
     let said = LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, ..LaunchOptions::default() };
-    let known = LaunchOptions { warp_specialize, structure, debug_info, max_instructions, ..said };
+    let known = LaunchOptions { warp_specialize, structure, debug_info, max_instructions, instrument, ..said };
     if spec.options != known {
         return Err("`spec.options`: a .tir file says these by itself, but for launch_pdl, \
                     overlap_launches, launch_cooperative_grid, warp_specialize, structure, debug_info and max_instructions"

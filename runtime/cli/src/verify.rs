@@ -3,6 +3,7 @@
 use crate::arguments::{LevelArguments, RunArguments};
 use crate::debug_arguments::DebugArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
+use crate::instrument::InstrumentArguments;
 use crate::output::outln;
 use crate::problem::Problem;
 use crate::report::Reporter;
@@ -107,6 +108,8 @@ fn golden(launch: &Path) -> Result<Option<(PathBuf, Tolerance)>, Problem> {
 /// The same as `rtc run` with these arguments.
 fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &VerifyArguments) -> RunArguments {
     RunArguments {
+        instrument: None,
+        records: InstrumentArguments { instrument_blocks: None },
         file: launch.with_file_name("rtc_m0.py"),
         launch: launch.to_owned(),
         device: arguments.device,

@@ -108,6 +108,30 @@ fn a_run_has_counts_findings_and_results() {
     assert!(findings[0]["code"].as_str().unwrap().contains("out-of-bounds"), "{findings}");
 }
 
+/// The interpreter gives the same results and finds the same mistakes, and has no counts.
+#[test]
+fn the_interpreter_runs_in_place_of_the_emulator() {
+    let scratch = Scratch::new("edit-interpreter");
+    let editing = Editing::start(&scratch, &["k.rt"]);
+    let text = source(&scratch);
+    let mut run = run_of(&editing, &text, Some("copy_kernel(*fp32:16, *fp16:16, i32, 128) arch=sm_80"));
+    run["values"]["n"]["value"] = "300".into();
+    run["grid"] = "3".into();
+    run["values"]["x_ptr"]["fill"] = "counting".into();
+    let emulated = editing.ask("run", &run)["launch"].clone();
+    run["executor"] = "interpreter".into();
+    let launch = editing.ask("run", &run)["launch"].clone();
+    assert_eq!((&emulated["executor"], &launch["executor"]), (&json!("emulator"), &json!("interpreter")));
+    assert_eq!((&launch["outputs"], &launch["grid"]), (&emulated["outputs"], &emulated["grid"]));
+    assert_eq!((&launch["heat"], &launch["findings"], &launch["fault"]), (&json!([]), &json!([]), &Value::Null));
+    run["values"]["x_ptr"]["elements"] = "200".into();
+    let fault = editing.ask("run", &run)["launch"]["fault"].clone();
+    assert!(fault.as_str().is_some_and(|fault| fault.contains("k.rt:5")), "{fault}");
+    run["executor"] = "gpu".into();
+    let error = editing.ask("run", &run)["error"].clone();
+    assert!(error.as_str().unwrap().contains("`executor` is `emulator` or `interpreter`"), "{error}");
+}
+
 #[test]
 fn a_launch_file_runs_with_the_text_of_the_editor() {
     let scratch = Scratch::new("edit-launch");

@@ -7,6 +7,21 @@ use std::collections::HashMap;
 
 /// The lines of PTX, by its `.loc`.
 pub fn ptx(text: &str, places: &mut Places<'_>) -> Vec<Line> {
+    let line = |(line, location): (&str, Option<SourceLocation>)| {
+        let word = line.trim();
+        // Inline assembly may be a block in one line.
+        let is_code = !matches!(word, "" | "{" | "}") && !word.starts_with(['.', '/']) && !word.ends_with(':');
+        Line {
+            text: line.replace('\t', "    "),
+            places: location.filter(|_| is_code).map_or(Vec::new(), |location| places.location(&location)),
+            values: Vec::new(),
+        }
+    };
+    text.lines().zip(locations(text)).map(line).collect()
+}
+
+/// The place of each line of PTX: that of the `.loc` before it.
+pub fn locations(text: &str) -> Vec<Option<SourceLocation>> {
     let mut files: HashMap<u32, String> = HashMap::new();
     for line in text.lines() {
         if let Some((number, name)) =
@@ -16,21 +31,15 @@ pub fn ptx(text: &str, places: &mut Places<'_>) -> Vec<Line> {
             files.insert(number, name.to_owned());
         }
     }
-    let mut current = Vec::new();
+    let mut current = None;
     let line = |line: &str| {
         let word = line.trim();
         if let Some(rest) = word.strip_prefix(".loc") {
-            current = location(rest, &files).map_or(Vec::new(), |location| places.location(&location));
+            current = location(rest, &files);
         } else if word == "}" {
-            current.clear();
+            current = None;
         }
-        // Inline assembly may be a block in one line.
-        let is_code = !matches!(word, "" | "{" | "}") && !word.starts_with(['.', '/']) && !word.ends_with(':');
-        Line {
-            text: line.replace('\t', "    "),
-            places: if is_code { current.clone() } else { Vec::new() },
-            values: Vec::new(),
-        }
+        current.clone()
     };
     text.lines().map(line).collect()
 }

@@ -14,7 +14,7 @@ mod language;
 mod process;
 mod runs;
 
-pub use process::Limits;
+pub use rtc_process::Limits;
 
 use crate::html;
 use guard::{Guard, Refusal, body};

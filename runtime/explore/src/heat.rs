@@ -32,6 +32,7 @@ pub fn launch(input: &LaunchInput, places: &mut Places<'_>) -> Launch {
     });
     let instructions = counters.instructions.iter();
     Launch {
+        executor: input.executor,
         grid: input.grid,
         instructions: instructions.map(|(class, count)| (class.to_string(), count.warps, count.threads)).collect(),
         traffic: traffic.chain(shared).collect(),
@@ -45,7 +46,7 @@ pub fn launch(input: &LaunchInput, places: &mut Places<'_>) -> Launch {
         intensity: counters.roofline(&Machine::H200).intensity,
         flops: (counters.matrix_flops, counters.thread_flops),
         branches: (counters.branches, counters.divergent_branches),
-        timeline: timeline::data(&input.timeline, input.model, places),
+        timeline: timeline::data(input, places),
     }
 }
 

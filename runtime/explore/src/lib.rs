@@ -15,12 +15,14 @@ mod layouts;
 mod model;
 mod passes;
 mod places;
+mod recorded;
 mod serve;
 mod timeline;
 
 pub use edit::{EditSetup, Editing, Limits, edit};
 pub use html::{failure, html};
 pub use model::*;
+pub use recorded::{Recorded, recorded};
 pub use serve::{Served, serve};
 pub use timeline::chrome_trace;
 
@@ -51,13 +53,15 @@ pub struct Input<'a> {
     pub remarks: &'a [Diagnostic],
     /// Resources of a block.
     pub resources: &'a Resources,
-    /// A launch in the emulator.
+    /// A launch.
     pub launch: Option<&'a LaunchInput>,
 }
 
-/// A launch in the emulator.
+/// A launch in the emulator or the interpreter.
 #[derive(Clone, Debug)]
 pub struct LaunchInput {
+    /// The executor: `emulator`, or `interpreter`, which has neither counters nor a timeline.
+    pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],
     /// Counters.
@@ -66,6 +70,8 @@ pub struct LaunchInput {
     pub timeline: Timeline,
     /// The model that the times are from.
     pub model: &'static str,
+    /// Where the timeline was recorded, if it was not made by the model.
+    pub recording: Option<Recording>,
     /// The tensors that it changed.
     pub outputs: Vec<Output>,
     /// Findings of the sanitizer.

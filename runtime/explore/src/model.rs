@@ -156,6 +156,8 @@ pub struct Resources {
 /// A launch in the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Launch {
+    /// `emulator` or `interpreter`; counts, the timeline and rooflines are those of the emulator.
+    pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],
     /// Instructions by class: name, once for each warp, once for each thread.
@@ -263,11 +265,27 @@ pub struct Roofline {
     pub seconds: (f64, f64, f64),
 }
 
+/// A launch whose warps recorded when they came to copies, waits and dots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recording {
+    /// The device that it ran on.
+    pub device: String,
+    /// The blocks that recorded.
+    pub blocks: u32,
+    /// Events of all warps.
+    pub events: u64,
+    /// Events for which there was no room.
+    pub lost: u64,
+}
+
 /// Warps against time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineData {
     /// The model of the times.
     pub model: &'static str,
+    /// Where the times were recorded, if they are not those of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
     /// Warps.
     pub warps: u32,
     /// Warps of a block.

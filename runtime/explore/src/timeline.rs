@@ -1,5 +1,6 @@
 //! The timeline as data of the page, and for Perfetto.
 
+use crate::LaunchInput;
 use crate::model::{BarData, Ring, TimelineData};
 use crate::places::Places;
 use rtc_emulator::timeline::{Bar, BarKind, Timeline};
@@ -9,8 +10,8 @@ use std::collections::BTreeMap;
 /// Most bars of a page; those that begin later are left out.
 const LIMIT: usize = 5000;
 
-/// The data of a timeline.
-pub fn data(timeline: &Timeline, model: &'static str, places: &mut Places<'_>) -> TimelineData {
+/// The data of the timeline of a launch.
+pub fn data(LaunchInput { timeline, model, recording, .. }: &LaunchInput, places: &mut Places<'_>) -> TimelineData {
     let mut starts: Vec<u64> = timeline.bars.iter().map(|bar| bar.start).collect();
     starts.sort_unstable();
     let last = starts.get(LIMIT).copied().unwrap_or(u64::MAX);
@@ -34,7 +35,8 @@ pub fn data(timeline: &Timeline, model: &'static str, places: &mut Places<'_>) -
     };
     let bars: Vec<BarData> = timeline.bars.iter().map(&mut bar).collect();
     TimelineData {
-        model,
+        model: *model,
+        recording: recording.clone(),
         warps: timeline.warps,
         warps_per_block: timeline.warps_per_block,
         cycles: timeline.cycles,
@@ -49,7 +51,7 @@ fn rings(bars: &[BarData]) -> Vec<Ring> {
     let mut rings: BTreeMap<u32, Ring> = BTreeMap::new();
     for bar in bars.iter().filter(|bar| bar.kind == BarKind::Copy.name()) {
         let (Some(place), Some(ahead)) = (bar.place, bar.ahead) else { continue };
-        let stages = bar.stage.unwrap_or(0) + 1;
+        let Some(stages) = bar.stage.map(|stage| stage + 1) else { continue };
         let ring = rings.entry(place).or_insert(Ring { place, stages, ahead: (ahead, ahead) });
         ring.stages = ring.stages.max(stages);
         ring.ahead = (ring.ahead.0.min(ahead), ring.ahead.1.max(ahead));

@@ -13,11 +13,11 @@ use rtc_syntax::ast::FunctionDef;
 
 use crate::analysis::Value;
 use crate::calls::{Call, call_at};
-use crate::definition::KEYWORDS;
 use crate::hover::{dotted_at, word_at};
 use crate::names::Kind;
 use crate::reference;
 use crate::session::Session;
+use crate::uses::KEYWORDS;
 
 /// Element types, as members of `tl`.
 const DTYPES: &[&str] = &[

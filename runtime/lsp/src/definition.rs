@@ -1,6 +1,6 @@
-//! Definitions and references of names, and their renaming.
+//! Definitions of names.
 
-use lsp_types::{Position, Range, TextEdit};
+use lsp_types::{Position, Range};
 use rtc_program::file_candidates;
 use rtc_sema::Refers;
 use rtc_source::{FileId, Span};
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// The file of a module as a file names it.
-    fn module_file_of(&mut self, from: FileId, module: &str, level: u32) -> Option<FileId> {
+    pub(crate) fn module_file_of(&mut self, from: FileId, module: &str, level: u32) -> Option<FileId> {
         let name = self.file(from).name.clone();
         let mut folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         for _ in 1..level {
@@ -97,72 +97,4 @@ impl Session {
             candidates.map(|c| if folder.is_empty() { c } else { format!("{folder}/{c}") }).collect();
         paths.iter().find_map(|path| imports.iter().map(|(_, id)| *id).find(|id| self.file(*id).name == *path))
     }
-
-    /// All places of the name at a position in its file.
-    pub fn references(&mut self, name: &str, position: Position) -> Vec<Place> {
-        let Some(id) = self.id(name) else { return Vec::new() };
-        let names = self.names(id);
-        let file = self.file(id);
-        let offset = file.lines.offset(&file.text, position);
-        let Some(found) = names.at(offset) else { return Vec::new() };
-        names.places(found.binding).filter_map(|o| self.place(o.span)).collect()
-    }
-
-    /// The range of the name at a position, if it can be renamed: not one of an import, which another file defines.
-    pub fn prepare_rename(&mut self, name: &str, position: Position) -> Option<Range> {
-        let id = self.id(name)?;
-        let names = self.names(id);
-        let file = self.file(id);
-        let found = names.at(file.lines.offset(&file.text, position))?;
-        let renamable = !matches!(names.bindings[found.binding].kind, Kind::Import { .. });
-        renamable.then(|| file.lines.of_span(&file.text, found.span))
-    }
-
-    /// The edits that give the name at a position another one.
-    ///
-    /// # Errors
-    ///
-    /// One plain sentence if the new name is no name, or is taken.
-    pub fn rename(&mut self, name: &str, position: Position, new: &str) -> Result<Vec<TextEdit>, String> {
-        let mut chars = new.chars();
-        let is_name = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
-            && chars.all(|c| c.is_alphanumeric() || c == '_')
-            && !KEYWORDS.contains(&new);
-        if !is_name {
-            return Err(format!("`{new}` is not a name"));
-        }
-        if self.prepare_rename(name, position).is_none() {
-            return Err("there is nothing to rename here".into());
-        }
-        let Some(id) = self.id(name) else { return Ok(Vec::new()) };
-        let names = self.names(id);
-        let file = self.file(id);
-        let Some(found) = names.at(file.lines.offset(&file.text, position)) else { return Ok(Vec::new()) };
-        let scope = names.bindings[found.binding].scope;
-        let places: Vec<Span> = names.places(found.binding).map(|o| o.span).collect();
-        // Where the name is used, the new one must mean nothing yet; and it must not hide a name that is used beside it.
-        let taken = names.lookup(scope, new).is_some_and(|other| other != found.binding)
-            || names
-                .bindings
-                .iter()
-                .any(|b| *b.name == *new && places.iter().any(|p| holds(&names.scopes[b.scope], *p)));
-        if taken {
-            return Err(format!("`{new}` is already a name there"));
-        }
-        let edits = places
-            .iter()
-            .map(|span| TextEdit { range: file.lines.of_span(&file.text, *span), new_text: new.to_owned() });
-        Ok(edits.collect())
-    }
 }
-
-fn holds(scope: &crate::names::Scope, place: Span) -> bool {
-    scope.span.start <= place.start && place.end <= scope.span.end
-}
-
-/// Words that are no names.
-pub(crate) const KEYWORDS: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
-];

@@ -1,7 +1,5 @@
 //! Diagnostics, and the changes that mend them.
 
-use std::collections::HashMap;
-
 use lsp_types::{
     CodeAction, CodeActionKind, DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Position,
     Range, TextEdit, Uri, WorkspaceEdit,
@@ -115,9 +113,14 @@ impl Session {
 }
 
 /// Edits of one file.
-#[allow(clippy::mutable_key_type)] // The type of the protocol's crate.
 pub(crate) fn edit_of(uri: Uri, edits: Vec<TextEdit>) -> WorkspaceEdit {
-    WorkspaceEdit { changes: Some(HashMap::from([(uri, edits)])), ..WorkspaceEdit::default() }
+    edits_of([(uri, edits)])
+}
+
+/// Edits of files.
+#[allow(clippy::mutable_key_type)] // The type of the protocol's crate.
+pub(crate) fn edits_of(files: impl IntoIterator<Item = (Uri, Vec<TextEdit>)>) -> WorkspaceEdit {
+    WorkspaceEdit { changes: Some(files.into_iter().collect()), ..WorkspaceEdit::default() }
 }
 
 /// Whether two ranges have a position in common; ends count.

@@ -118,6 +118,7 @@ fn lay(mut kernel: Kernel, choice: &Choice) -> Option<Laid> {
         structure: options.structure,
         overlap_launches: options.overlap_launches,
         plan: Default::default(),
+        instrument: 0,
     };
     let mut last = None;
     // The passes after the last one of the phase move operations into loops of their own.

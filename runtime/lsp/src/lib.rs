@@ -12,7 +12,7 @@
 //! | `names.rs` | names and the definitions that they refer to, without types |
 //! | `reference.rs` | the functions of the language and their documentation |
 //! | `laid.rs`, `picture.rs` | layouts of values, by the passes that assign them |
-//! | one file per request | `diagnostics.rs`, `hover.rs`, `definition.rs`, ... |
+//! | one file per request | `diagnostics.rs`, `hover.rs`, `definition.rs`, `uses.rs`, ... |
 //! | `server.rs` | the protocol; `server/exchange.rs`: without a stream, for other transports |
 
 mod analysis;
@@ -33,6 +33,7 @@ mod server;
 mod session;
 mod specialize;
 mod symbols;
+mod uses;
 
 pub use definition::Place;
 pub use lines::Lines;

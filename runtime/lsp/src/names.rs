@@ -52,6 +52,14 @@ pub(crate) struct Member {
     pub(crate) attr: Ident,
 }
 
+/// The name of an argument of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Keyword {
+    /// The function: a binding, or an attribute of one.
+    pub(crate) callee: (usize, Option<Ident>),
+    pub(crate) name: Ident,
+}
+
 /// A part of the text in which names have their own meaning.
 #[derive(Debug)]
 pub(crate) struct Scope {
@@ -70,6 +78,12 @@ pub(crate) struct Names {
     /// In the order of the text.
     pub(crate) occurrences: Vec<Occurrence>,
     pub(crate) members: Vec<Member>,
+    /// Names of arguments of functions that other files define.
+    pub(crate) keywords: Vec<Keyword>,
+    /// `item` in `from module import item as name`, with the binding of `name`.
+    pub(crate) renamed: Vec<(usize, Ident)>,
+    /// `from module import *`: the module, and the leading dots.
+    pub(crate) stars: Vec<(String, u32)>,
     /// The scopes of functions, by the bindings of their names.
     bodies: HashMap<usize, usize>,
     /// The first definitions of bindings.
@@ -148,6 +162,19 @@ impl Names {
     /// The first place at which a binding gets a value.
     pub(crate) fn defined_at(&self, binding: usize) -> Option<Span> {
         self.first.get(&binding).copied()
+    }
+
+    /// The function of the file, by its name, whose parameter a binding is.
+    pub(crate) fn function_of(&self, parameter: usize) -> Option<usize> {
+        let scope = self.bindings[parameter].scope;
+        let (function, _) = self.bodies.iter().find(|(_, body)| **body == scope)?;
+        (self.bindings[*function].scope == 0).then_some(*function)
+    }
+
+    /// A parameter of a function, by name.
+    pub(crate) fn parameter(&self, function: usize, name: &str) -> Option<usize> {
+        let found = *self.scopes[*self.bodies.get(&function)?].names.get(name)?;
+        matches!(self.bindings[found].kind, Kind::Parameter { .. }).then_some(found)
     }
 
     /// The bindings that are visible at a byte, the innermost first.

@@ -151,13 +151,16 @@ struct Server {
     session: Session,
     /// The addresses of open files, as the client writes them, by name.
     addresses: HashMap<String, Uri>,
+    /// Whether the client shows one file, and can change no other.
+    has_one_file: bool,
     /// Whether diagnostics are to be made.
     stale: bool,
 }
 
 impl Server {
     fn new() -> Server {
-        Server { session: Session::new(Box::new(disk::Disk)), addresses: HashMap::new(), stale: false }
+        let session = Session::new(Box::new(disk::Disk));
+        Server { session, addresses: HashMap::new(), has_one_file: false, stale: false }
     }
 
     fn answer(&mut self, request: Request) -> Response {

@@ -18,6 +18,12 @@ use crate::names::Names;
 pub trait Files {
     /// The text of a file; `None` if there is none that can be read.
     fn read(&self, name: &str) -> Option<String>;
+
+    /// The names of the sources in a folder, `.py` and `.rt`, in order.
+    fn list(&self, folder: &str) -> Vec<String> {
+        let _ = folder;
+        Vec::new()
+    }
 }
 
 /// No files but the open ones.
@@ -161,6 +167,20 @@ impl Session {
             Some(id) => Some(self.file(id).text.to_string()),
             None => self.reader.read(name),
         }
+    }
+
+    /// The names of the sources in a folder.
+    pub(crate) fn list(&self, folder: &str) -> Vec<String> {
+        self.reader.list(folder)
+    }
+
+    /// A file by name, read if it is not known yet.
+    pub(crate) fn enter_if_new(&mut self, name: &str) -> Option<FileId> {
+        if let Some(id) = self.id(name) {
+            return Some(id);
+        }
+        let text = if self.files.len() < MAX_FILES { self.reader.read(name) } else { None }?;
+        Some(self.enter(name, &text))
     }
 
     /// The names of a file, resolved.

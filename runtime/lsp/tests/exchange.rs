@@ -38,3 +38,29 @@ fn wrong_messages_do_not_end_it() {
     assert!(hover[0]["error"].is_object());
     assert!(server.take(r#"{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": 4}"#).unwrap().is_empty());
 }
+
+/// The client shows one file, and could not apply edits of another.
+#[test]
+fn a_name_of_two_files_is_not_renamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("user.py"), "from kernels import twice\n\ndef run(x):\n    twice[(1,)](x)\n").unwrap();
+    let text = "import triton\n\n@triton.jit\ndef twice(x):\n    y = 1\n";
+    let mut server = Exchange::new();
+    let document = json!({"uri": address_of(&path("kernels.py")), "languageId": "python", "version": 0, "text": text});
+    server
+        .take(
+            &json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": document}})
+                .to_string(),
+        )
+        .unwrap();
+    let mut rename = |line: u32, character: u32| {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "textDocument/rename", "params": {
+            "textDocument": {"uri": address_of(&path("kernels.py"))}, "position": {"line": line, "character": character}, "newName": "z"}});
+        server.take(&request.to_string()).unwrap().remove(0)
+    };
+    let refused = rename(3, 5)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(refused.contains("user.py` has the name, too"), "{refused}");
+    let edits = rename(4, 5)["result"]["changes"][address_of(&path("kernels.py"))].clone();
+    assert_eq!(edits.as_array().unwrap().len(), 1);
+}

@@ -139,3 +139,91 @@ fn bad_requests_get_errors_and_the_server_goes_on() {
     assert!(client.try_request("textDocument/rename", new).is_err_and(|m| m == "`2x` is not a name"));
     client.end();
 }
+
+/// The kernel's file, one that uses it by three ways, and one that is open and changed: all places are found, from each of them.
+#[test]
+fn a_name_is_renamed_in_all_files() {
+    const KERNELS: &str = "\
+import triton
+
+WIDTH = 32
+
+@triton.jit
+def twice(x, factor):
+    return x * factor + WIDTH
+";
+    const USER: &str = "\
+import kernels
+from kernels import twice, WIDTH as width
+
+def run(x):
+    twice[(1,)](x, factor=2)
+    kernels.twice[(width,)](x, factor=kernels.WIDTH)
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = |name: &str| format!("file://{}/{name}", folder.path().display());
+    std::fs::write(folder.path().join("kernels.py"), KERNELS).expect("a file");
+    std::fs::write(folder.path().join("user.py"), USER).expect("a file");
+    std::fs::write(folder.path().join("other.rt"), "from kernels import no_such\n").expect("a file");
+    let other = "from kernels import twice as two\n\ndef run(x):\n    two(x, factor=3)\n";
+    let mut client = Client::start();
+    for (name, text) in [("kernels.py", KERNELS), ("other.rt", other)] {
+        client.open(&address(name), text);
+        client.diagnostics(&address(name));
+    }
+    let position = |text: &str, needle: &str| {
+        let at = text.find(needle).expect("it is there") + needle.len();
+        let line = text[..at].matches('\n').count();
+        (line as u32, (at - text[..at].rfind('\n').map_or(0, |end| end + 1)) as u32)
+    };
+    let mut edits = |file: &str, (line, character): (u32, u32), new: &str| -> Vec<(String, usize)> {
+        let mut params = at(&address(file), line, character);
+        params["newName"] = new.into();
+        let changes = client.request("textDocument/rename", params)["changes"].clone();
+        let mut found: Vec<(String, usize)> = changes
+            .as_object()
+            .expect("edits by file")
+            .iter()
+            .map(|(uri, edits)| {
+                (uri.rsplit('/').next().unwrap_or_default().to_owned(), edits.as_array().map_or(0, Vec::len))
+            })
+            .collect();
+        found.sort();
+        let references = client.request("textDocument/references", {
+            let mut params = at(&address(file), line, character);
+            params["context"] = json!({"includeDeclaration": true});
+            params
+        });
+        assert_eq!(references.as_array().map_or(0, Vec::len), found.iter().map(|(_, count)| count).sum::<usize>());
+        found
+    };
+    let all = |kernels: usize, other: usize, user: usize| {
+        let counts = [("kernels.py", kernels), ("other.rt", other), ("user.py", user)];
+        counts
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect::<Vec<_>>()
+    };
+    // The function: its definition, its import under another name, and two calls and an import.
+    assert_eq!(edits("kernels.py", position(KERNELS, "def twi"), "double"), all(1, 1, 3));
+    assert_eq!(edits("other.rt", position(other, "import twi"), "double"), all(1, 1, 3));
+    // That other name is one of its file alone.
+    assert_eq!(edits("other.rt", position(other, "    tw"), "double"), all(0, 2, 0));
+    // The parameter, from its definition and from the name of an argument.
+    assert_eq!(edits("kernels.py", position(KERNELS, "(x, fac"), "scale"), all(2, 1, 2));
+    assert_eq!(edits("other.rt", position(other, "x, fac"), "scale"), all(2, 1, 2));
+    // The variable: an import under another name and an attribute.
+    assert_eq!(edits("kernels.py", position(KERNELS, "WID"), "LANES"), all(2, 0, 2));
+    let mut refused = |new: &str| {
+        let (line, character) = position(KERNELS, "def twi");
+        let mut params = at(&address("kernels.py"), line, character);
+        params["newName"] = new.into();
+        client.try_request("textDocument/rename", params).expect_err("it is refused")
+    };
+    assert!(refused("kernels").contains("`kernels` is already a name in `"), "{}", refused("kernels"));
+    assert_eq!(refused("WIDTH"), "`WIDTH` is already a name there");
+    std::fs::write(folder.path().join("star.py"), "from kernels import *\ntwice(1, 2)\n").expect("a file");
+    assert!(refused("double").contains("star.py` imports all names of this file"));
+    client.end();
+}

@@ -141,8 +141,8 @@ fn hints_show_shapes_and_specialized_parameters() {
 fn renaming_follows_keywords_and_respects_scopes() {
     let mut session = session(TEXT);
     let edits = session.rename("/m.py", behind(TEXT, "value, scal"), "factor").expect("a new name");
-    let renamed = applied(TEXT, edits);
-    assert_eq!(renamed, TEXT.replace("scale", "factor"));
+    let [(file, edits)] = <[_; 1]>::try_from(edits).expect("one file");
+    assert_eq!((file.as_str(), applied(TEXT, edits)), ("/m.py", TEXT.replace("scale", "factor")));
     let error = session.rename("/m.py", behind(TEXT, "    at"), "v").expect_err("taken");
     assert_eq!(error, "`v` is already a name there");
     assert!(session.rename("/m.py", behind(TEXT, "    at"), "for").is_err());

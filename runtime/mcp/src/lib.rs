@@ -9,7 +9,7 @@ mod resources;
 mod session;
 mod tools;
 
-pub use process::Limits;
+pub use rtc_process::Limits;
 
 use resources::PAGES;
 use rmcp::model::{

@@ -1,31 +1,16 @@
 //! Commands of `rtc` in processes of their own, with limits of time and memory.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rtc_process::{Group, Limits};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 /// Most bytes that are read of an output.
 const OUTPUT: u64 = 16 << 20;
-
-/// Limits of a command.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// How long a command may take.
-    pub time: Duration,
-    /// Bytes of writable memory of a process.
-    pub memory: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { time: Duration::from_secs(120), memory: 8 << 30 }
-    }
-}
 
 /// How a command ended.
 #[derive(Debug)]
@@ -44,19 +29,16 @@ pub(crate) struct Ended {
 /// Runs a command in a folder.
 pub(crate) async fn run(words: &[OsString], folder: &Path, limits: Limits) -> std::io::Result<Ended> {
     let began = Instant::now();
-    let mut command = Command::new("sh");
-    // The shell sets the limits and is replaced by the command.
-    command.arg("-c").arg(r#"ulimit -d "$1" && ulimit -t "$2" && shift 2 && exec "$@""#).arg("sh");
-    command.arg((limits.memory >> 10).to_string()).arg((4 * limits.time.as_secs()).max(1).to_string()).args(words);
+    let mut command = Command::from(rtc_process::command(words, limits));
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let mut child = command.kill_on_drop(true).spawn()?;
+    let group = child.id().map(Group::of);
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let whole = async { tokio::join!(read(out), read(err), child.wait()) };
     let finished = tokio::time::timeout(limits.time, whole).await;
     // Its own processes end with it, also those that it left behind.
     if let Some(group) = group {
-        let _ = kill_process_group(group, Signal::KILL);
+        group.end();
     }
     let seconds = began.elapsed().as_secs_f64();
     let Ok((out, err, status)) = finished else {

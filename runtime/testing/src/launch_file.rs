@@ -173,6 +173,14 @@ impl LaunchFile {
         Ok(Outcome { outputs: storages.read_back(tensors)?, elapsed })
     }
 
+    /// The same launch with one more argument: the tensor of that name, for the parameter of that name.
+    #[must_use]
+    pub fn with_tensor(mut self, name: &str) -> LaunchFile {
+        let value = LaunchValue::Tensor(Place::whole(name));
+        self.args.push(NamedValue { name: name.to_owned(), path: format!("args.{name}"), value });
+        self
+    }
+
     /// Allocates the tensors and gives the arguments for a kernel with these parameters to `f`.
     ///
     /// # Errors

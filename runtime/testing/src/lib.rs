@@ -34,5 +34,5 @@ pub use error::{Error, Result};
 pub use launch_file::{LaunchFile, Outcome};
 pub use precision::{ErrorLimits, Errors, Precision, precision};
 pub use rtc_source::json_fields::FieldError;
-pub use tensors::{Dtype, Tensor, Tensors};
+pub use tensors::{Dtype, Tensor, Tensors, dtype_of};
 pub use verify::{Verification, verify};

@@ -18,6 +18,14 @@ pub(crate) struct Place {
     pub(crate) undefined: Undefined,
 }
 
+impl Place {
+    /// A tensor of its own, initialized.
+    pub(crate) fn whole(tensor: &str) -> Place {
+        let undefined = Undefined::Ranges(Vec::new());
+        Place { tensor: tensor.to_owned(), view_of: None, offset: 0, shape: None, undefined }
+    }
+}
+
 /// Uninitialized bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Undefined {

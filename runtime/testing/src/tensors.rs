@@ -78,8 +78,14 @@ impl Tensor {
     }
 }
 
-/// The element type under the name of the format.
-fn dtype_of(dtype: DType) -> Option<Dtype> {
+/// The element type under the name of the format, if it has such a type.
+///
+/// ```
+/// use rtc_testing::{Dtype, dtype_of};
+/// assert_eq!(dtype_of(rtc_abi::DType::Fp8E4Nv), Some(Dtype::F8_E4M3));
+/// assert_eq!(dtype_of(rtc_abi::DType::Fp8E4B15), None);
+/// ```
+pub fn dtype_of(dtype: DType) -> Option<Dtype> {
     Some(match dtype {
         DType::UInt1 => Dtype::BOOL,
         DType::Int8 => Dtype::I8,
@@ -153,6 +159,12 @@ impl Tensors {
             Some((_, old)) => *old = tensor,
             None => self.entries.push((name, tensor)),
         }
+    }
+
+    /// Takes a tensor out.
+    pub fn remove(&mut self, name: &str) -> Option<Tensor> {
+        let at = self.entries.iter().position(|(n, _)| n == name)?;
+        Some(self.entries.remove(at).1)
     }
 
     /// Names and tensors in order.

@@ -182,6 +182,7 @@ impl Lowering<'_, '_> {
                 self.grid_dependency(*wait);
                 Ok(())
             }
+            OpKind::Record { event, blocks } => self.record(op, &event.0, *blocks),
             OpKind::AllocShared { offset, .. } => self.alloc_shared(op, *offset),
             OpKind::AllocBarriers { count, offset } => self.alloc_barriers(op, *count, *offset),
             OpKind::Slot {} => self.slot(op),

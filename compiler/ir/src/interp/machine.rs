@@ -245,8 +245,8 @@ impl Machine<'_> {
                     .stop(FaultKind::Unsupported(format!("functions of bitcode are not interpreted: {}", symbol.0))))
             }
             OpKind::SpecialRegister { name } => self.special_register(op, &name.0),
-            // One program runs at a time, and its operations one after the other: nothing to wait for.
-            OpKind::Barrier {} | OpKind::GridDependency { .. } => self.tick(1),
+            // One program runs at a time, and its operations one after the other: nothing to wait for, and no time to record.
+            OpKind::Barrier {} | OpKind::GridDependency { .. } | OpKind::Record { .. } => self.tick(1),
             OpKind::AllocShared { .. } => self.alloc_shared(op),
             OpKind::AllocBarriers { count, .. } => self.alloc_barriers(op, *count),
             OpKind::Slot {} => self.slot(op),

@@ -1,5 +1,7 @@
 //! Type rules of the operations. A rule gives the result types; a tile result without layout leaves the layout free.
 
+use rtc_abi::records::{Event, MAX_BLOCKS};
+
 use super::InferContext;
 use crate::{
     Elem, MAX_PACK, MAX_RANK, MAX_TILE_ELEMENTS, OpKind, Scalar, Shape, Type, assembly_registers, constraint_counts,
@@ -527,6 +529,16 @@ pub(super) fn condition(cx: &InferContext<'_>) -> Inferred {
 /// The operand is an `i1` scalar; no result.
 pub(super) fn assume(cx: &InferContext<'_>) -> Inferred {
     condition(cx)
+}
+
+/// The operand is a `ptr<i64>`; the text is an event; there is at least one block; no result.
+pub(super) fn record(cx: &InferContext<'_>) -> Inferred {
+    let OpKind::Record { event, blocks } = cx.kind else { return Err("is no record".into()) };
+    let buffer = cx.operands[0];
+    expect(buffer == Type::Scalar(Elem::Ptr(Scalar::I64)), || format!("the buffer is {buffer}, not ptr<i64>"))?;
+    event.0.parse::<Event>().map_err(|error| error.to_string())?;
+    expect((1..=MAX_BLOCKS).contains(blocks), || format!("records {blocks} blocks, not 1 to {MAX_BLOCKS}"))?;
+    Ok(Vec::new())
 }
 
 /// The operand is `i1`; the mask has the same shape; no result.

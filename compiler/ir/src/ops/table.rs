@@ -215,6 +215,7 @@ define_ops! {
     extern_call ExternCall { symbol: Text, to: Elem } () [] 0 EACH.and(Traits::VARIADIC), extern_call, Structured, "A pure function of a library of bitcode, on each element alone." -> Value;
     special SpecialRegister { name: Text } () [] 0 STATED; [OUTSIDE], special, Structured, "A special register of PTX, such as `globaltimer` or `smid`." -> Value;
     grid_dependency GridDependency { wait: bool } () [] 0 Traits::NONE; [READS_ALL, WRITES_ALL, OUTSIDE], nothing, Structured, "Waits for the kernel before (`wait`), or lets the next one start." -> Op;
+    record Record { event: Text, blocks: u32 } (buffer) [] 0 Traits::NONE; [OUTSIDE], record, Structured, "The first lane of each warp of the first blocks, `blocks` of them, writes an event and its time to the warp's part of a buffer." -> Op;
 
     // Shared memory, from phase `Laid` on.
     alloc_shared AllocShared { align: u32, offset: Option<u32> } () [] 0 STATED, alloc_shared, Structured, "A buffer in shared memory, whose content is undefined; `offset` is set by `allocate_shared`." -> Value;

@@ -4,6 +4,7 @@ pub mod allocate_shared;
 pub mod elect_redundant_loads;
 pub mod insert_barriers;
 pub mod insert_pdl_waits;
+pub mod instrument;
 pub mod limit_size;
 mod pending;
 pub mod place_scratch;

@@ -1,8 +1,9 @@
 //! Runs: one at a time. A new one ends the one before.
 
-use super::process::{self, Ended, Limits, Stopper};
+use super::process::{self, Ended};
 use super::{body, json_answer, refuse};
 use crate::html;
+use rtc_process::{Group, Limits};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ struct State {
     /// The number of the last run that was begun.
     number: u64,
     /// The run in progress.
-    running: Option<Stopper>,
+    running: Option<Group>,
     /// The data of the last run that gave a page.
     page: Option<Value>,
 }
@@ -43,8 +44,8 @@ impl Runs {
         let number = {
             let mut state = self.state();
             state.number += 1;
-            if let Some(stopper) = state.running.take() {
-                stopper.stop();
+            if let Some(run) = state.running.take() {
+                run.end();
             }
             state.number
         };
@@ -61,7 +62,7 @@ impl Runs {
             }
             match process::start(&self.command, wanted, self.limits) {
                 Ok(started) => {
-                    state.running = Some(started.stopper());
+                    state.running = Some(started.group());
                     started
                 }
                 Err(error) => return failed(error),

@@ -13,7 +13,7 @@ function time_rows(timeline) {
     for (const place of places) {
       const copies = own.filter((bar) => bar.kind === "copy" && (bar.place ?? -1) === place);
       for (const stage of [...new Set(copies.map((bar) => bar.stage))].sort((a, b) => a - b))
-        rows.push({ title: (place >= 0 ? place_text(place) : "copies") + (innerWidth < 760 ? ` · ${stage}` : `, stage ${stage}`), height: 10, bars: copies.filter((bar) => bar.stage === stage), is_part: true });
+        rows.push({ title: (place >= 0 ? place_text(place) : "copies") + (stage === undefined ? "" : innerWidth < 760 ? ` · ${stage}` : `, stage ${stage}`), height: 10, bars: copies.filter((bar) => bar.stage === stage), is_part: true });
     }
     for (const [kinds, title] of [[["mma"], "MMA"], [["load", "store", "copy-out"], "loads, stores"]]) {
       const bars = own.filter((bar) => kinds.includes(bar.kind));
@@ -68,6 +68,7 @@ function draw_timeline() {
 function start_timeline() {
   const view = byId("view-timeline"), timeline = page.launch?.timeline;
   if (!timeline) { view.append(element("p", { class: "dim" }, "The timeline is that of a launch: rtc explore FILE --launch LAUNCH.json")); return; }
+  if (page.launch.executor === "interpreter") { view.append(element("p", { class: "dim" }, "The interpreter runs one program at a time and has no clock. The timeline is that of a run in the emulator.")); return; }
   const zoom = (factor) => {
     const time = byId("time"), middle = (time.scrollLeft + time.clientWidth / 2) / (time_scale || 1);
     time_scale = factor ? time_scale * factor : null;
@@ -81,7 +82,11 @@ function start_timeline() {
     return element("li", { "data-ring": place_text(ring.place), "data-ahead": many, "data-stages": ring.stages },
       `Copies of ${place_text(ring.place)} fill ${ring.stages} buffers in turn; in the loop they are issued ${many} iteration${many === "1" ? "" : "s"} ahead of the wait for them.`);
   });
-  view.append(element("p", {}, `The first ${timeline.warps > timeline.warps_per_block ? "cluster" : "block"}: ${count(timeline.cycles)} cycles by the model of ${timeline.model}. Order and overlap are those of the program in the emulator, lengths are estimates of a simple model.` + (timeline.is_truncated ? " Later events are left out." : "")),
+  const { recording } = timeline, blocks = recording?.blocks === 1 ? "block" : `${recording?.blocks} blocks`;
+  const source = recording
+    ? `Recorded on ${recording.device}: the first ${blocks}, ${count(timeline.cycles)} cycles of the SM's clock. The records take time themselves, and a copy or an MMA ends where a warp has waited for it.` + (recording.lost ? ` ${count(recording.lost)} of ${count(recording.events)} events are lost, as the memory for records was full.` : "")
+    : `The first ${timeline.warps > timeline.warps_per_block ? "cluster" : "block"}: ${count(timeline.cycles)} cycles by the model of ${timeline.model}. Order and overlap are those of the program in the emulator, lengths are estimates of a simple model.`;
+  view.append(element("p", {}, source + (timeline.is_truncated && !recording?.lost ? " Later events are left out." : "")),
     ...(rings.length ? [element("ul", {}, ...rings)] : []),
     element("div", { class: "bar" }, element("span", {}, element("button", { onclick: () => zoom(2), title: "zoom in" }, "+"), " ", element("button", { onclick: () => zoom(0.5), title: "zoom out" }, "−"), " ", element("button", { onclick: () => zoom(0) }, "all")), ...used.map(key)),
     element("div", { id: "time" }), element("p", { id: "detail", class: "dim" }, "Numbers on copies and MMAs are iterations of the loop: a copy has the one in which it is awaited. Point at a bar; a click shows its line."));

@@ -4,7 +4,7 @@ use rtc_source::Span;
 use rtc_syntax::ast::{Arg, Comprehension, Expr, ExprKind, FStringPart, FunctionDef, Ident, Param, Stmt, StmtKind};
 
 use super::declare::{declare, target};
-use super::{Kind, Member, Names, Occurrence};
+use super::{Keyword, Kind, Member, Names, Occurrence};
 
 /// Enters a file.
 pub(super) fn visit(names: &mut Names, module: usize, body: &[Stmt]) {
@@ -16,8 +16,7 @@ pub(super) fn visit(names: &mut Names, module: usize, body: &[Stmt]) {
 
 struct Visitor<'n> {
     names: &'n mut Names,
-    /// Names of arguments, with the function that is called.
-    keywords: Vec<(usize, Ident)>,
+    keywords: Vec<Keyword>,
 }
 
 impl Visitor<'_> {
@@ -29,11 +28,14 @@ impl Visitor<'_> {
 
     /// The names of arguments are parameters of the called function.
     fn finish(&mut self) {
-        for (function, ident) in std::mem::take(&mut self.keywords) {
-            let Some(body) = self.names.bodies.get(&function) else { continue };
-            let found = self.names.scopes[*body].names.get(&ident.text).copied();
-            if let Some(binding) = found.filter(|b| matches!(self.names.bindings[*b].kind, Kind::Parameter { .. })) {
-                self.names.occurrences.push(Occurrence { span: ident.span, binding, is_definition: false });
+        for keyword in std::mem::take(&mut self.keywords) {
+            let (function, member) = &keyword.callee;
+            if matches!(self.names.bindings[*function].kind, Kind::Import { .. }) {
+                self.names.keywords.push(keyword);
+            } else if member.is_none()
+                && let Some(binding) = self.names.parameter(*function, &keyword.name.text)
+            {
+                self.names.occurrences.push(Occurrence { span: keyword.name.span, binding, is_definition: false });
             }
         }
     }
@@ -108,12 +110,26 @@ impl Visitor<'_> {
                 self.statements(scope, finalbody);
             }
             StmtKind::Import { names } | StmtKind::ImportFrom { names, .. } => {
+                let from = match &stmt.kind {
+                    StmtKind::ImportFrom { module, level, .. } => Some((module.as_ref(), *level)),
+                    _ => None,
+                };
                 for alias in names {
+                    if let Some((module, level)) = from.filter(|_| &*alias.name.text == "*") {
+                        let module = module.map_or(String::new(), |module| module.text.to_string());
+                        self.names.stars.push((module, level));
+                        continue;
+                    }
                     let name = alias.asname.as_ref().unwrap_or(&alias.name);
                     // `import a.b` binds `a`.
                     let first = name.text.split('.').next().unwrap_or(&name.text).to_owned();
                     let span = Span { end: name.span.start + first.len() as u32, ..name.span };
                     self.occurs(scope, &first, span, true);
+                    if let (Some(_), Some(binding)) =
+                        (from.and(alias.asname.as_ref()), self.names.lookup(scope, &first))
+                    {
+                        self.names.renamed.push((binding, alias.name.clone()));
+                    }
                 }
             }
             StmtKind::Global(idents) | StmtKind::Nonlocal(idents) => {
@@ -172,10 +188,10 @@ impl Visitor<'_> {
         exprs.into_iter().for_each(|expr| self.expr(scope, expr));
     }
 
-    fn arguments(&mut self, scope: usize, callee: Option<usize>, args: &[Arg]) {
+    fn arguments(&mut self, scope: usize, callee: Option<(usize, Option<Ident>)>, args: &[Arg]) {
         for arg in args {
-            if let (Some(name), Some(callee)) = (&arg.name, callee) {
-                self.keywords.push((callee, name.clone()));
+            if let (Some(name), Some(callee)) = (&arg.name, &callee) {
+                self.keywords.push(Keyword { callee: callee.clone(), name: name.clone() });
             }
             self.expr(scope, &arg.value);
         }
@@ -205,7 +221,11 @@ impl Visitor<'_> {
                     ExprKind::Subscript { value, .. } => value,
                     _ => func,
                 };
-                let callee = callee.as_name().and_then(|name| self.names.lookup(scope, name));
+                let (name, member) = match &callee.kind {
+                    ExprKind::Attribute { value, attr } => (value.as_name(), Some(attr.clone())),
+                    _ => (callee.as_name(), None),
+                };
+                let callee = name.and_then(|name| self.names.lookup(scope, name)).map(|binding| (binding, member));
                 self.arguments(scope, callee, args);
             }
             ExprKind::Attribute { value, attr } => {

@@ -6,7 +6,8 @@ use lsp_server::{Message, Response};
 use lsp_types::request::{Initialize, Request as _, Shutdown};
 use serde_json::json;
 
-/// A server that takes messages one by one. It reads imported files from the disk.
+/// A server that takes messages one by one. It reads imported files from the disk, and changes no other file than the one that is
+/// shown.
 ///
 /// ```
 /// let mut server = rtc_lsp::Exchange::new();
@@ -25,7 +26,7 @@ impl Default for Exchange {
 impl Exchange {
     /// No file is open.
     pub fn new() -> Exchange {
-        Exchange(Server::new())
+        Exchange(Server { has_one_file: true, ..Server::new() })
     }
 
     /// The open files.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::Server;
 use super::address::{name_of, uri_of};
 use crate::definition::Place;
-use crate::diagnostics::edit_of;
+use crate::diagnostics::edits_of;
 
 impl Server {
     pub(super) fn handle(&mut self, request: Request) -> Response {
@@ -68,7 +68,14 @@ impl Server {
                 let at = params.text_document_position;
                 let name = name_of(&at.text_document.uri);
                 let edits = self.session.rename(&name, at.position, &params.new_name)?;
-                Ok(edit_of(at.text_document.uri, edits))
+                if let Some((other, _)) = edits.iter().find(|(file, _)| self.has_one_file && *file != name) {
+                    return Err(format!(
+                        "`{other}` has the name, too; rename it in an editor that can change both files"
+                    ));
+                }
+                let files =
+                    edits.into_iter().filter_map(|(name, edits)| Some((uri_of(&self.addresses, &name)?, edits)));
+                Ok(edits_of(files))
             }),
             _ => {
                 let message = format!("unknown request `{}`", request.method);

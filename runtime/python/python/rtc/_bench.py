@@ -5,32 +5,44 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
-from . import _arrays, _flops, _plot
-from ._contract import Problem, guarded, results, run_command
+from . import _advice, _arrays, _plot
+from ._contract import Problem, run_command
 from ._limit import STEPS
-from ._verify import copies, parser, prepare, run_case
+from ._verify import check_tolerances, parser
 from .testing import quantile
 
 WARMUP, ITERATIONS = 10, 40
 
 
 class Clock:
-    """Times calls: by events of the GPU with a flushed second-level cache, or by the clock of the process."""
+    """Times calls by events of the GPU with a flushed second-level cache; on the CPU it has no times. It is made before a file of the
+    user is read, which might change what it is made of."""
 
-    def __init__(self, inputs):
-        self.torch = _arrays.torch() if any(_arrays.is_tensor(v) and v.is_cuda for v in inputs) else None
+    def __init__(self):
+        self.torch = self.flush = None
+        self._event = self._elapsed = None
+        self._keep(_arrays.torch())
+
+    def _keep(self, torch):
+        if torch is not None and self._event is None and hasattr(torch, "cuda"):
+            self._event, self._elapsed = torch.cuda.Event, torch.cuda.Event.elapsed_time
+
+    def prepare(self, inputs):
+        """For calls with these arguments."""
+        torch = _arrays.torch() if any(_arrays.is_tensor(v) and v.is_cuda for v in inputs) else None
+        if torch is not None and self.torch is None:
+            self.torch, self.flush = torch, torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+            self._keep(torch)
+
+    def synchronize(self):
+        """Waits for the work of the device."""
         if self.torch is not None:
-            self.flush = self.torch.empty(64 << 20, dtype=self.torch.int32, device="cuda")
+            self.torch.cuda.synchronize()
 
     def once(self, call):
         """Milliseconds of one call."""
-        if self.torch is None:
-            began = time.perf_counter()
-            call()
-            return (time.perf_counter() - began) * 1e3
-        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (self._event(enable_timing=True) for _ in range(2))
         self.flush.zero_()
         # So that the events follow each other on the device, whatever the host takes.
         self.torch.cuda._sleep(200_000)
@@ -38,7 +50,7 @@ class Clock:
         call()
         end.record()
         end.synchronize()
-        return begin.elapsed_time(end)
+        return self._elapsed(begin, end)
 
     def rate(self):
         """Bytes per second that a copy moves on this device; None on the CPU."""
@@ -87,18 +99,6 @@ class Clock:
         """The clock rate and the power of the device, where nvidia-smi tells."""
         found = self._asked("clocks.sm,power.draw,temperature.gpu")
         return found and dict(zip(("sm_mhz", "watts", "celsius"), found))
-
-
-def measured(calls, clock, warmup=WARMUP, iterations=ITERATIONS):
-    """Times of several calls, one of each in turn: lists of milliseconds by name."""
-    for _ in range(warmup):
-        for call in calls.values():
-            call()
-    times = {name: [] for name in calls}
-    for _ in range(iterations):
-        for name, call in calls.items():
-            times[name].append(clock.once(call))
-    return times
 
 
 def spread(times):
@@ -158,25 +158,9 @@ def _power(text):
     return int(base) ** int(exponent) if exponent else int(base)
 
 
-def bench(contract, inputs, clock, iterations, name="timing"):
-    """Times of kernel and reference, and the bytes they must move."""
-    with STEPS.at(name) as facts:
-        times, traffic = _bench(contract, inputs, clock, iterations)
-        facts["kernel_time_ms"], facts["reference_time_ms"] = (statistics.median(times[of]) for of in ("kernel", "reference"))
-        return times, traffic
-
-
-def _bench(contract, inputs, clock, iterations):
-    mine, theirs = copies(inputs), copies(inputs)
-    first = guarded("kernel_fn", lambda: contract.kernel(*mine))
-    traffic = moved(mine, results(first, "kernel_fn"))
-    times = measured({"kernel": lambda: contract.kernel(*mine), "reference": lambda: contract.reference(*theirs)}, clock,
-                     WARMUP if clock.torch is not None else 1, iterations)
-    return times, traffic
-
-
 def main(words):
     options = parser("bench", __doc__.split(":", 1)[1].strip())
+    options.add_argument("--reference", metavar="FILE", help="take reference_fn and get_inputs from this file, and kernel_fn from FILE.py")
     options.add_argument("--iterations", type=int, default=None, help=f"timed calls of each [default: {ITERATIONS}, on the CPU 5]")
     options.add_argument("--against", choices=["triton"], help="also time the kernel compiled by Triton, if it is installed")
     options.add_argument("--sweep", metavar="N=LOW..HIGH", help="time several sizes: get_inputs(N=..) is called with each")
@@ -186,83 +170,100 @@ def main(words):
         if arguments.iterations is not None and arguments.iterations < 1:
             raise Problem("usage", f"--iterations takes 1 and above, not {arguments.iterations}", status=2)
         sweep = sweep_values(arguments.sweep) if arguments.sweep else None
-        contract = prepare(arguments)
-        inputs = contract.inputs()
-        judgement, recorder, _, _ = run_case(contract, "get_inputs()", inputs, arguments)
-        if not judgement.correct:
-            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}",
-                          found={"correct": False, "details": judgement.words()})
-        clock = Clock(inputs)
-        iterations = arguments.iterations or (ITERATIONS if clock.torch is not None else 5)
-        before = clock.state()
-        times, traffic = bench(contract, inputs, clock, iterations)
-        (kernel, k_low, k_high), (reference, r_low, r_high) = spread(times["kernel"]), spread(times["reference"])
-        found = {"kernel_time_ms": kernel, "reference_time_ms": reference, "speedup": reference / kernel if clock.torch is not None else None,
-                 "warmup_iters": WARMUP if clock.torch is not None else 1, "benchmark_iters": iterations,
-                 "kernel_spread_ms": [k_low, k_high], "reference_spread_ms": [r_low, r_high], "bytes": traffic,
-                 "device": recorder.launches[0].compiled._ready.device() if recorder.launches else "none"}
-        rows = [("kernel", kernel, k_low, k_high), ("reference", reference, r_low, r_high)]
-        rate = clock.rate()
-        if rate is not None:
-            found["gb_per_s"] = traffic / kernel / 1e6
-            found["share_of_copy_rate"] = traffic / (kernel * 1e-3) / rate
-            found["state_before"], found["state_after"] = before, clock.state()
-        counted, peak = _flops.of(contract, inputs), None
-        if counted is not None:
-            flops, of_products = counted
-            found["flops"], found["flops_of"], found["intensity"] = flops, "products" if of_products else "threads", flops / traffic
-            if rate is not None:
-                found["tflops"] = flops / kernel / 1e9
-                peak = clock.peak(next(v for v in inputs if _arrays.is_tensor(v)).dtype) if of_products else clock.thread_peak()
-            if peak:
-                name = "tensor" if of_products else "thread"
-                found[f"{name}_peak_tflops"], found[f"share_of_{name}_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
-        if arguments.against:
-            with STEPS.at("Triton"):
-                found["triton_time_ms"], why = against_triton(arguments.file, iterations)
-            if why is None:
-                rows.append(("Triton", found["triton_time_ms"], None, None))
-            else:
-                found["triton_error"] = why
-                print(f"note: Triton could not run {arguments.file}: {why}", file=sys.stderr)
-        print(f"{'':10} {'median ms':>12} {'20 %':>12} {'80 %':>12}", file=sys.stderr)
-        for name, mid, low, high in rows:
-            print(f"{name:10} {mid:12.5f} " + " ".join(f"{v:12.5f}" if v is not None else " " * 12 for v in (low, high)), file=sys.stderr)
-        if rate is not None:
-            print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
-                  f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
-            if peak:
-                whose = "a large product's" if of_products else "what all threads can do in fp32"
-                print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
-                      f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
-        else:
-            print("times of the emulator or interpreter on the CPU; they do not predict times on a GPU", file=sys.stderr)
-        if sweep:
-            found["sweep"] = _sweep(contract, sweep, arguments, clock, iterations)
-        if arguments.plots:
-            os.makedirs(arguments.plots, exist_ok=True)
-            with open(os.path.join(arguments.plots, "times.svg"), "w") as file:
-                file.write(_plot.bars("Time of one call", "ms", [r[0] for r in rows], [r[1] for r in rows]))
-            if peak:
-                points = [(name, flops / traffic, flops / mid / 1e9) for name, mid, *_ in rows]
-                with open(os.path.join(arguments.plots, "roofline.svg"), "w") as file:
-                    file.write(_plot.roofline(points, rate / 1e12, peak / 1e12))
-        return 0, json.dumps(found)
+        judge = _judge(arguments)
+        try:
+            return 0, json.dumps(_timed(judge, arguments, sweep))
+        finally:
+            judge.close()
 
     return run_command(options, words, work)
 
 
-def _sweep(contract, sweep, arguments, clock, iterations):
+def _judge(arguments):
+    """The judge of a file."""
+    try:
+        from ._judge.bench import Bench
+    except ModuleNotFoundError as error:
+        raise Problem("import", f"`rtc bench FILE.py` compares with `{error.name}`, which is not installed; install numpy") from error
+    check_tolerances(arguments)
+    for path in filter(None, (arguments.file, arguments.reference)):
+        if not os.path.exists(path):
+            raise Problem("io", f"there is no file {path}")
+    _advice.on_file(arguments.file)
+    return Bench(arguments.file, arguments.reference or arguments.file, arguments)
+
+
+def _timed(judge, arguments, sweep):
+    """Times a file: the fields of the answer."""
+    made = judge.make("given")
+    judge.judged("get_inputs()", made)
+    before = judge.state() if made[0]["gpu"] else None
+    times, first, iterations = judge.timed("timing", made, arguments.iterations, WARMUP if made[0]["gpu"] else 1)
+    traffic, is_gpu = first["bytes"], first["gpu"]
+    (kernel, k_low, k_high), (reference, r_low, r_high) = spread(times["kernel"]), spread(times["reference"])
+    found = {"kernel_time_ms": kernel, "reference_time_ms": reference, "speedup": reference / kernel if is_gpu else None,
+             "warmup_iters": WARMUP if is_gpu else 1, "benchmark_iters": iterations,
+             "kernel_spread_ms": [k_low, k_high], "reference_spread_ms": [r_low, r_high], "bytes": traffic, "device": first["device"]}
+    rows = [("kernel", kernel, k_low, k_high), ("reference", reference, r_low, r_high)]
+    counted, peak, flops, of_products = judge.work(), None, None, False
+    if counted is not None:
+        flops, of_products = counted
+        found["flops"], found["flops_of"], found["intensity"] = flops, "products" if of_products else "threads", flops / traffic
+    rate = None
+    if is_gpu:
+        state, able = judge.state(), judge.rates(of_products)
+        rate, peak = able["rate"], able["peak"] if counted is not None else None
+        found["gb_per_s"] = traffic / kernel / 1e6
+        found["share_of_copy_rate"] = traffic / (kernel * 1e-3) / rate
+        found["state_before"], found["state_after"] = before, state
+        if counted is not None:
+            found["tflops"] = flops / kernel / 1e9
+        if peak:
+            name = "tensor" if of_products else "thread"
+            found[f"{name}_peak_tflops"], found[f"share_of_{name}_peak"] = peak / 1e12, found["tflops"] * 1e12 / peak
+    if arguments.against:
+        with STEPS.at("Triton"):
+            found["triton_time_ms"], why = against_triton(arguments.file, iterations)
+        if why is None:
+            rows.append(("Triton", found["triton_time_ms"], None, None))
+        else:
+            found["triton_error"] = why
+            print(f"note: Triton could not run {arguments.file}: {why}", file=sys.stderr)
+    print(f"{'':10} {'median ms':>12} {'20 %':>12} {'80 %':>12}", file=sys.stderr)
+    for name, mid, low, high in rows:
+        print(f"{name:10} {mid:12.5f} " + " ".join(f"{v:12.5f}" if v is not None else " " * 12 for v in (low, high)), file=sys.stderr)
+    if rate is not None:
+        print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
+              f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
+        if peak:
+            whose = "a large product's" if of_products else "what all threads can do in fp32"
+            print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
+                  f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
+    else:
+        print("times of the emulator or interpreter on the CPU; they do not predict times on a GPU", file=sys.stderr)
+    if sweep:
+        found["sweep"] = _sweep(judge, sweep, arguments)
+    if arguments.plots:
+        os.makedirs(arguments.plots, exist_ok=True)
+        with open(os.path.join(arguments.plots, "times.svg"), "w") as file:
+            file.write(_plot.bars("Time of one call", "ms", [r[0] for r in rows], [r[1] for r in rows]))
+        if peak:
+            points = [(name, flops / traffic, flops / mid / 1e9) for name, mid, *_ in rows]
+            with open(os.path.join(arguments.plots, "roofline.svg"), "w") as file:
+                file.write(_plot.roofline(points, rate / 1e12, peak / 1e12))
+    return found
+
+
+def _sweep(judge, sweep, arguments):
     """Times over sizes; a plot of them where plots are asked for."""
     from .testing import Benchmark
     name, values = sweep
     rows, table = [], []
     for value in values:
-        inputs = contract.inputs(**{name: value})
-        judgement, *_ = run_case(contract, f"{name}={value}", inputs, arguments)
-        if not judgement.correct:
-            raise Problem("wrong-result", f"the kernel is wrong, so it is not timed: {judgement.words()}")
-        times, traffic = bench(contract, inputs, clock, iterations, f"timing {name}={value}")
+        made = judge.make("sizes", sizes={name: value})
+        judge.judged(f"{name}={value}", made)
+        times, first, _ = judge.timed(f"timing {name}={value}", made, arguments.iterations, WARMUP if made[0]["gpu"] else 1)
+        traffic = first["bytes"]
         kernel, reference = spread(times["kernel"]), spread(times["reference"])
         rows.append(([value], [kernel, reference]))
         table.append({name: value, "kernel_time_ms": kernel[0], "reference_time_ms": reference[0], "bytes": traffic})

@@ -13,21 +13,17 @@ from ._verify import copies
 PROGRAMS, BYTES, SHARED_BYTES = 8, 4 << 30, 16 << 20
 
 
-def of(contract, inputs):
-    """The operations of a wrapper, and whether they are those of products; None where nothing counts them."""
-    products = _of_reference(contract, inputs)
-    if products is not None:
-        return products, True
+def of_kernel(contract, inputs):
+    """The operations of a wrapper's products and of its threads; None where nothing counts them."""
     with Recorder(keep=True) as recorder:
         contract.kernel(*copies(inputs))
     try:
-        found = _of_launches(recorder.launches)
+        return _of_launches(recorder.launches)
     except Exception:  # the times are what was asked for
         return None
-    return found and ((found[0], True) if found[0] else (found[1], False))
 
 
-def _of_reference(contract, inputs):
+def of_reference(contract, inputs):
     """The operations of the reference's products (matrices, convolutions, attention), as PyTorch counts them; None where there
     are none, or no PyTorch."""
     torch = _arrays.torch() if any(_arrays.is_tensor(v) for v in inputs) else None

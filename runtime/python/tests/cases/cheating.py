@@ -1,12 +1,15 @@
-"""Kernels in `cheats/` that are wrong and look right: `rtc verify` finds each, and gives the reason."""
+"""Kernels in `cheats/` and `cheats_timed/` that are wrong and look right: `rtc verify` and `rtc bench` find each, and give the reason."""
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 CHEATS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cheats")
+#: Wrappers that do something else when `rtc bench` times them.
+TIMED = CHEATS + "_timed"
 
 #: The file, the code of the error or None for a verdict, a part of the reason.
 TABLE = [
@@ -35,6 +38,13 @@ TABLE = [
     ("tail_on_the_host", None, "no launch changed"),
 ]
 
+TIMED_TABLE = [
+    ("earlier_result", "outside rtol"),
+    ("first_calls", "the kernel is wrong when it is timed"),
+    ("host_when_timed", "no launch wrote what it holds"),
+    ("patched_comparison", "so it is not timed"),
+]
+
 
 class Cheats(unittest.TestCase):
 
@@ -52,6 +62,42 @@ class Cheats(unittest.TestCase):
     def test_each_is_in_the_table(self):
         files = sorted(name[:-3] for name in os.listdir(CHEATS) if name.endswith(".py"))
         self.assertEqual(files, [name for name, *_ in TABLE])
+
+    def test_each_is_found_by_bench(self):
+        """Those that are wrong for the arguments of get_inputs, and those that are wrong when they are timed."""
+        judged = {name: (code, reason) for name, code, reason in TABLE}
+        named = ["below_tolerance", "cached_reference", "constant", "filled_before", "host_arithmetic", "patched_comparison", "result_discarded"]
+        table = [(CHEATS, name, *judged[name]) for name in named]
+        table += [(TIMED, name, "wrong-result", reason) for name, reason in TIMED_TABLE]
+        for folder, name, code, reason in table:
+            with self.subTest(name=name):
+                done = bench(folder, f"{name}.py")
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                found = json.loads(done.stdout)
+                self.assertNotIn("kernel_time_ms", found)
+                self.assertEqual(found["error"]["code"], code or "wrong-result", done.stdout)
+                self.assertIn(reason, found["error"]["message"])
+
+    def test_clocks_of_the_candidate_do_not_count(self):
+        done = bench(TIMED, "patched_clock.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["kernel_time_ms"], 20)
+
+    def test_a_reference_of_another_file(self):
+        """The reference of the candidate's own file is not called."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "slow.py")
+            with open(path, "w") as file:
+                file.write("import sys\nsys.path.insert(0, %r)\nfrom common import computed as kernel_fn, get_inputs\n\n"
+                           "def reference_fn(x):\n    raise SystemExit\n" % TIMED)
+            done = bench(TIMED, path, "--reference", "common.py")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(bench(TIMED, path).returncode, 1)
+
+
+def bench(folder, *words):
+    return subprocess.run([sys.executable, "-m", "rtc", "bench", *words, "--iterations", "4"], capture_output=True, text=True, cwd=folder,
+                          timeout=120)
 
 
 if __name__ == "__main__":

@@ -261,6 +261,20 @@ class Verify(unittest.TestCase):
                 text = "`get_inputs` gives tensors on cpu and cuda; put all of them on one device"
                 self.assertTrue(done.returncode == 1 and text in done.stderr, done.stderr)
 
+    def test_graphs_are_refused(self):
+        """What a replay writes is in no journal: the capture is refused."""
+        stub = ("import sys, types\ntorch = types.ModuleType('torch')\ntorch.Tensor = type('Tensor', (), {})\nclass CUDAGraph:\n"
+                "    def capture_begin(self):\n        pass\ntorch.cuda = types.SimpleNamespace(CUDAGraph=CUDAGraph)\ntorch.utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=False))\n"
+                "torch.__getattr__ = lambda name: lambda *_, **__: False\nsys.modules['torch'] = torch\n")
+        for call, code, text in [("CUDAGraph().capture_begin()", "no-verdict", "captures its launches in a CUDA graph"),
+                                 ("CUDAGraph()", None, "")]:
+            new = stub + f"def kernel_fn(*inputs):\n    {call}\n    return wrapped(*inputs)\n\n\ndef wrapped("
+            with changed("gelu.py", "def kernel_fn(", new) as file:
+                done = rtc("verify", file.name, "--no-boundary", "--no-sanitize")
+            found = json.loads(done.stdout)
+            self.assertEqual((done.returncode, found.get("error", {}).get("code")), (1 if code else 0, code), done.stderr)
+            self.assertIn(text, done.stdout)
+
     def test_views_that_are_not_contiguous(self):
         with changed("gelu.py", "standard_normal(N).astype(np.float32)", "standard_normal(2 * N).astype(np.float32)[::2]") as file:
             done = rtc("verify", file.name)

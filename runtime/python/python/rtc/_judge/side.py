@@ -7,8 +7,9 @@ import sys
 import time
 from typing import Any
 
-from . import wire
-from .. import _arrays, _as_triton, _cases, _rtc
+from . import graphs, timed, wire
+from .. import _arrays, _as_triton, _cases, _flops, _rtc
+from .._bench import Clock
 from .._contract import Contract, Problem, guarded, load_module, refuses, results
 from .._poison import poisoned
 from .._record import Recorder, tuned_before, write
@@ -31,7 +32,8 @@ class Side:
     needed: tuple[str, ...] = ()
 
     def __init__(self, path):
-        self.path = path
+        # Before the user's file can change a clock.
+        self.path, self.clock = path, Clock()
 
     def load(self, head, parts):
         self.contract = Contract(load_module(self.path), self.path, self.needed)
@@ -54,6 +56,8 @@ class Reference(Side):
         if head["kind"] == "given":
             self.given = self.given if self.given is not None else self.contract.inputs()
             self.inputs = self.given
+        elif head["kind"] == "sizes":
+            self.given = self.inputs = self.contract.inputs(**head["sizes"])
         else:
             self.inputs = _cases.made(self.given, head, self.contract.inputs)
         if self.inputs is None:
@@ -62,6 +66,26 @@ class Reference(Side):
         contiguous = all(_arrays.is_contiguous(v) for v in self.inputs if _arrays.is_array(v))
         gpu = any(_arrays.place(v) == "cuda" for v in self.inputs if _arrays.is_array(v))
         return {**found, "contiguous": contiguous, "gpu": gpu}, data
+
+    def begin(self, head, parts):
+        """Makes ready to time the reference."""
+        self.timed = timed.Timed("reference_fn", self.contract.reference, copies(self.inputs), self.clock)
+        self.timed.warm_up(head["times"])
+        return {}, []
+
+    def time(self, head, parts):
+        return {"ms": self.timed.once()}, []
+
+    def products(self, head, parts):
+        return {"operations": _flops.of_reference(self.contract, self.inputs)}, []
+
+    def rates(self, head, parts):
+        dtype = next((v.dtype for v in self.inputs if _arrays.is_tensor(v)), None)
+        return timed.rates(self.clock, dtype, head["of_products"]), []
+
+    def state(self, head, parts):
+        self.clock.prepare(self.inputs)
+        return {"state": self.clock.state()}, []
 
     def expect(self, head, parts):
         """The results of the reference; with `elsewhere`, for arguments that lie elsewhere."""
@@ -93,10 +117,14 @@ class Candidate(Side):
 
         tuners: Any = Autotuner
         tuners._tune = quiet
-        return super().load(head, parts)
+        answer = super().load(head, parts)
+        graphs.refuse()
+        return answer
 
     def run(self, head, parts):
         """Runs the wrapper on a case."""
+        # A wrapper may load PyTorch when it is called.
+        graphs.refuse()
         mine = wire.unpack(head, parts, self.contract.inputs)
         recorder: Any = Recorder(keep=True) if head["keep"] else contextlib.nullcontext()
         tuned: Any = tuned_before() if self.ran else contextlib.nullcontext({})
@@ -113,6 +141,39 @@ class Candidate(Side):
         found, data = described(self.made)
         after, more = described(mine)
         return {"results": found, "after": after, "seconds": seconds, "tuned": kept}, [*data, *more]
+
+    def begin(self, head, parts):
+        """Makes ready to time the wrapper."""
+        mine = wire.unpack(head, parts, self.contract.inputs)
+        self.timed = timed.Timed("kernel_fn", self.contract.kernel, mine, self.clock)
+        with timed.quiet():
+            return timed.begun(self.timed, head["times"]), []
+
+    def time(self, head, parts):
+        with timed.quiet():
+            return {"ms": self.timed.once()}, []
+
+    def settle(self, head, parts):
+        """A call like the timed ones, which the journal records."""
+        self.timed.call()
+        self.clock.synchronize()
+        return {}, []
+
+    def check(self, head, parts):
+        """A call like the timed ones on other values, for the judge."""
+        self.timed.refill(wire.unpack(head, parts, self.contract.inputs))
+        began = time.perf_counter()
+        with poisoned():
+            made = self.timed.call()
+            self.clock.synchronize()
+        seconds = time.perf_counter() - began
+        found, data = described(results(made, "kernel_fn"))
+        after, more = described(self.timed.inputs)
+        return {"results": found, "after": after, "seconds": seconds}, [*data, *more]
+
+    def threads(self, head, parts):
+        with timed.quiet():
+            return {"operations": _flops.of_kernel(self.contract, self.timed.inputs)}, []
 
     def record(self, head, parts):
         """Writes the launches of the first case, with the results of the reference."""
