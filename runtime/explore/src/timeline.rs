@@ -35,7 +35,7 @@ pub fn data(LaunchInput { timeline, model, recording, .. }: &LaunchInput, places
     };
     let bars: Vec<BarData> = timeline.bars.iter().map(&mut bar).collect();
     TimelineData {
-        model: *model,
+        model,
         recording: recording.clone(),
         warps: timeline.warps,
         warps_per_block: timeline.warps_per_block,
