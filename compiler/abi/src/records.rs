@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The name of the parameter, which no parameter of a source can have.
-pub const PARAM: &str = "rtc.records";
+pub const PARAM: &str = "rtc_records";
 /// What comes before the event in a comment of the PTX.
 pub const MARKER: &str = "// record ";
 /// Bytes of an entry.

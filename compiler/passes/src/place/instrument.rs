@@ -6,9 +6,9 @@
 //! that of the kernel without records; only LLVM and the assembler see more instructions.
 //!
 //! ```text
-//! barrier_wait %b, %i       →   record %rtc.records {event = "4 begin wait ring 0 of 3", blocks = 4}
+//! barrier_wait %b, %i       →   record %rtc_records {event = "4 begin wait ring 0 of 3", blocks = 4}
 //!                               barrier_wait %b, %i
-//!                               record %rtc.records {event = "5 end wait ring 0 of 3", blocks = 4}
+//!                               record %rtc_records {event = "5 end wait ring 0 of 3", blocks = 4}
 //! ```
 
 use rtc_abi::DType;
