@@ -20,6 +20,30 @@
 //! assert_eq!((event.number, event.moment, event.kind), (7, Moment::End, Kind::Wait));
 //! assert_eq!((event.ring, event.to_string()), (Some((1, 3)), "7 end wait ring 1 of 3".to_owned()));
 //! ```
+//!
+//! ```
+//! use rtc_abi::records::{self, Event, Kind, Moment, NotAnEvent};
+//! // Two blocks of four warps, and the comment of an event in the PTX.
+//! assert_eq!(records::bytes(2, 4), 8 * u64::from(records::ENTRIES * records::ENTRY_BYTES));
+//! assert_eq!(records::EVENTS, records::ENTRIES - records::HEADER);
+//! assert!(records::MAX_BLOCKS >= 2 && records::PARAM != records::MARKER);
+//! let event = Event::new(0, Moment::Begin, Kind::Loop);
+//! assert_eq!(event.to_string(), format!("0 {} {}", Moment::Begin.word(), Kind::Loop.word()));
+//! let wrong: Result<Event, NotAnEvent> = "0 begin".parse();
+//! assert!(wrong.is_err());
+//! ```
+//!
+//! ```
+//! use rtc_abi::records::{self, Event, Kind, Moment, NotAnEvent};
+//! // Two blocks of four warps, and the comment of an event in the PTX.
+//! assert_eq!(records::bytes(2, 4), 8 * u64::from(records::ENTRIES * records::ENTRY_BYTES));
+//! assert_eq!(records::EVENTS, records::ENTRIES - records::HEADER);
+//! assert!(records::MAX_BLOCKS >= 2 && records::PARAM != records::MARKER);
+//! let event = Event::new(0, Moment::Begin, Kind::Loop);
+//! assert_eq!(event.to_string(), format!("0 {} {}", Moment::Begin.word(), Kind::Loop.word()));
+//! let wrong: Result<Event, NotAnEvent> = "0 begin".parse();
+//! assert!(wrong.is_err());
+//! ```
 
 use std::fmt;
 use std::str::FromStr;

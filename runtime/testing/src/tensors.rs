@@ -162,6 +162,16 @@ impl Tensors {
     }
 
     /// Takes a tensor out.
+    ///
+    /// ```
+    /// use rtc_abi::Dtype;
+    /// use rtc_testing::{Tensor, Tensors};
+    /// let mut tensors = Tensors::default();
+    /// tensors.insert("x", Tensor::new(Dtype::I32, vec![2], vec![0; 8])?);
+    /// assert_eq!(tensors.remove("x").map(|tensor| tensor.shape), Some(vec![2]));
+    /// assert!(tensors.remove("x").is_none() && tensors.names().is_empty());
+    /// # Ok::<(), rtc_testing::Error>(())
+    /// ```
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         let at = self.entries.iter().position(|(n, _)| n == name)?;
         Some(self.entries.remove(at).1)

@@ -47,7 +47,9 @@ fn every_structured_operation_is_run() {
         }
     }
     let structured = SPECS.iter().filter(|spec| matches!(spec.eval, Evaluate::Structured));
-    let missing: Vec<&str> = structured.map(|spec| spec.mnemonic).filter(|name| !seen.contains(name)).collect();
+    // What a record holds is a time; `tests/instrument.rs` of the command reads it.
+    let named = structured.map(|spec| spec.mnemonic).filter(|name| *name != "record");
+    let missing: Vec<&str> = named.filter(|name| !seen.contains(name)).collect();
     assert!(missing.is_empty(), "no kernel in tests/filetests/run/ runs {missing:?}");
 }
 

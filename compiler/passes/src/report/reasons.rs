@@ -281,13 +281,13 @@ pub(super) fn why_gone(laid: &Kernel, span: Span) -> &'static str {
     }
 }
 
-/// Where iterations of a loop of the source are taken several at a time, or without their masks, in a loop before the
-/// one with the rest.
+/// Where iterations of a loop of the source are taken several at a time, or without their masks, in loops before the one
+/// with the rest.
 pub(super) fn unrolled_iterations(kernel: &Kernel, loops: &[Op]) -> Option<String> {
-    let [first, rest] = loops else { return None };
+    let [first, .., rest] = loops else { return None };
     let counted = |of: &Op| matches!(kernel.kind(*of), OpKind::ForRange { .. });
     loops.iter().all(counted).then_some(())?;
-    let side_by_side = kernel.op(*first).parent == kernel.op(*rest).parent;
+    let side_by_side = loops.iter().all(|of| kernel.op(*of).parent == kernel.op(*first).parent);
     let steps = [*first, *rest].map(|of| small_step(kernel, of));
     let ([Some(wide), Some(step)], true) = (steps, side_by_side) else { return None };
     (wide % step == 0).then_some(())?;

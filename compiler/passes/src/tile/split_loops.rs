@@ -92,7 +92,7 @@ impl SplitPlan {
         }
         let body = Body::of(kernel, op)?;
         plan.guards = guards::of_loop(kernel, op);
-        plan.factor = body.factor();
+        plan.factor = body.factor(hints.num_stages.is_some_and(|stages| stages > 1));
         if body.is_short() {
             plan.most = plan.most(kernel).filter(|most| {
                 let iterations = most.iterations(plan.step);

@@ -1,3 +1,7 @@
+//! Records that are decoded, also with lost events and with warps that recorded nothing.
+
+//! Records that are decoded, also with lost events and with warps that recorded nothing.
+
 use super::*;
 use rtc_abi::records::{ENTRIES, EVENTS, bytes};
 use rtc_emulator::timeline::BarKind;

@@ -20,7 +20,7 @@ from . import _as_triton
 
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
 #: Commands that need nothing of Python. A program of such a name is `./run`.
-OF_THE_COMPILER = ("build", "emit", "run", "tune", "cache", "mcp")
+OF_THE_COMPILER = ("build", "emit", "run", "tune", "explain-speed", "explore", "cache", "devices", "mcp")
 
 
 def console():

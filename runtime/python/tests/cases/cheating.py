@@ -19,7 +19,7 @@ TABLE = [
     ("constant", "no-verdict", "is 1 everywhere"),
     ("copied", None, "already holds the result"),
     ("filled_before", None, "no launch changed"),
-    ("fixed_by_the_reference", None, "size 256 is the only one"),
+    ("fixed_by_the_reference", None, "the reference accepts only size 256"),
     ("fixed_inner_size", None, "refused: AssertionError: unsupported K"),
     ("fixed_mask", None, "outside rtol"),
     ("host_arithmetic", None, "no launch wrote what it holds"),

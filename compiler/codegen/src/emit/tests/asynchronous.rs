@@ -23,9 +23,9 @@ fn copies_by_threads() {
             let lane = e.special_register("laneid");
             let to = e.byte_offset(shared, e.muli(lane, e.i32(16)));
             let size = e.select(e.cmpi(Cmpi::Slt, lane, e.i32(7)), e.i32(16), e.i32(0));
-            e.copy_async(to, from, 16, Some(size));
-            e.copy_async(to, from, 8, None);
-            e.copy_async(to, from, 4, Some(e.i32(4)));
+            e.copy_async(None, to, from, 16, Some(size));
+            e.copy_async(None, to, from, 8, None);
+            e.copy_async(None, to, from, 4, Some(e.i32(4)));
             e.copy_commit();
             e.copy_wait(1);
             e.copy_wait(0);

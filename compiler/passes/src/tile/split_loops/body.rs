@@ -59,10 +59,10 @@ impl Body {
         (body.elements > 0).then_some(body)
     }
 
-    /// How many iterations are taken at a time.
-    pub fn factor(&self) -> i64 {
+    /// How many iterations are taken at a time; no more than two if loads `come_early` anyway.
+    pub fn factor(&self, come_early: bool) -> i64 {
         let mut factor = if self.is_short() { 2 } else { 1 };
-        if !self.is_ordered {
+        if !self.is_ordered && !come_early {
             let more = |factor: u64| factor <= MOST_AT_A_TIME && factor * self.registers <= LOADED_REGISTERS;
             while more(2 * factor) && self.may_be_copied(2 * factor) {
                 factor *= 2;
