@@ -174,15 +174,6 @@ impl LaunchFile {
     }
 
     /// The same launch with one more argument: the tensor of that name, for the parameter of that name.
-    ///
-    /// ```
-    /// # use rtc_testing::{LaunchFile, Tensor, Tensors};
-    /// let launch = LaunchFile::parse(r#"{"spec": {}, "grid": [1], "args": {"n": 2}}"#)?;
-    /// let mut tensors = Tensors::default();
-    /// tensors.insert("x", Tensor::of(vec![2], &[1.0f32, 2.0])?);
-    /// assert_eq!(launch.with_tensor("x").host_values(&[], &tensors).len(), 2);
-    /// # Ok::<(), rtc_testing::Error>(())
-    /// ```
     #[must_use]
     pub fn with_tensor(mut self, name: &str) -> LaunchFile {
         let value = LaunchValue::Tensor(Place::whole(name));
