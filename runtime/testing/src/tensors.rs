@@ -164,11 +164,10 @@ impl Tensors {
     /// Takes a tensor out.
     ///
     /// ```
-    /// use rtc_abi::Dtype;
     /// use rtc_testing::{LaunchFile, Tensor, Tensors};
     /// let launch = LaunchFile::parse(r#"{"spec": {}, "grid": [1], "args": {"n": 2}}"#)?;
     /// let mut tensors = Tensors::default();
-    /// tensors.insert("x", Tensor::new(Dtype::I32, vec![2], vec![0; 8])?);
+    /// tensors.insert("x", Tensor::of(vec![2], &[1i32, 2])?);
     /// assert_eq!(launch.with_tensor("x").host_values(&[], &tensors).len(), 2);
     /// assert_eq!(tensors.remove("x").map(|tensor| tensor.shape), Some(vec![2]));
     /// assert!(tensors.remove("x").is_none() && tensors.names().is_empty());
