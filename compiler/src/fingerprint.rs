@@ -31,7 +31,7 @@ pub fn source_hash(program: &Program, specialization: &Specialization, arch: &st
 pub fn fingerprint(program: &Program, specialization: &Specialization, arch: &str, names: bool) -> [u8; 32] {
     let mut bytes = Canonical::new("kernel/1");
     bytes.text(BUILD_ID);
-    bytes.text(&rtc_codegen::llvm_version());
+    bytes.text(&crate::llvm_version());
     bytes.text(arch);
     bytes.specialization(specialization);
     bytes.program(program);
@@ -45,7 +45,7 @@ pub fn fingerprint(program: &Program, specialization: &Specialization, arch: &st
 pub fn tile_fingerprint(sources: &SourceMap, options: &LaunchOptions, arch: &str) -> [u8; 32] {
     let mut bytes = Canonical::new("tile/1");
     bytes.text(BUILD_ID);
-    bytes.text(&rtc_codegen::llvm_version());
+    bytes.text(&crate::llvm_version());
     bytes.text(arch);
     bytes.options(options);
     bytes.list(sources.files(), |bytes, (_, file)| {

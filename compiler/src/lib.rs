@@ -7,11 +7,14 @@
 //!   files, read       kernel, arguments     sema, passes, codegen (stages.rs)
 //! ```
 //!
+//! Without the default feature `codegen`, which needs LLVM, kernels are compiled as far as tile IR of phase `scheduled`.
+//!
 //! Errors are returned as a [`Failure`]: the user's mistakes as diagnostics with locations in the source, invalid
 //! requests (an unknown kernel or target) as one sentence, and bugs of the compiler with their stage.
 #![warn(clippy::missing_errors_doc)]
 
 mod artifact;
+mod code_generator;
 mod decisions;
 mod explain;
 mod fingerprint;
@@ -25,6 +28,7 @@ mod tile_ir;
 mod tuning;
 
 pub use artifact::Artifact;
+pub use code_generator::llvm_version;
 pub use decisions::{Decisions, decisions};
 pub use explain::explain;
 pub use fingerprint::{BUILD_ID, COMPILER_VERSION, fingerprint, names_matter, source_hash, tile_fingerprint};
@@ -34,7 +38,6 @@ pub use rtc_abi as abi;
 pub use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
 pub use rtc_abi::tuning::{Choice, HostValue, Tuning};
 pub use rtc_abi::{DType, Metadata, ValueType};
-pub use rtc_codegen::llvm_version;
 pub use rtc_passes::work;
 pub use rtc_program::{
     Failure, KernelInfo, OPTION_NAMES, ParamInfo, PinnedType, Program, RTC_OPTION_NAMES, Signature, SignatureError,

@@ -7,11 +7,11 @@
 //! [`compile`] goes to the end, [`emit`] stops at a stage and gives its text. An [`Observer`] hears of every stage and
 //! may look at the kernel after each pass; the compiler itself has no clock and prints nothing.
 
+use crate::code_generator::{self, CodegenOptions, Library, Output};
 use crate::fingerprint::hash_of;
 use crate::{Artifact, COMPILER_VERSION, Failure, Program, Specialization, Stage, artifact, memory, spans};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{MAX_THREADS, Metadata, Structure, TARGETS, Target};
-use rtc_codegen::{CodegenError, CodegenOptions, Library, Output};
 use rtc_ir::text::PrintOptions;
 use rtc_ir::{Kernel, OpKind, Phase, Verified};
 use rtc_passes::{
@@ -491,25 +491,7 @@ pub(crate) fn codegen(
     let kernel = verified(kernel, "the last pass")?;
     observer.enter("codegen");
     let _span = spans::stage("codegen");
-    rtc_codegen::compile(kernel, sources, target, options).map_err(|error| match error {
-        CodegenError::Unsupported { span: Some(span), .. } => {
-            Failure::Diagnostics(vec![Diagnostic::error(Code::UNSUPPORTED_TARGET, span, error.to_string())])
-        }
-        CodegenError::TooLong { span: Some(span), .. } => {
-            Failure::Diagnostics(vec![Diagnostic::error(Code::OUT_OF_RESOURCES, span, error.to_string()).help(
-                "use smaller blocks and loops over them, or more warps; the option `max_instructions` raises the limit",
-            )])
-        }
-        CodegenError::TooLong { span: None, .. } => Failure::request(Code::OUT_OF_RESOURCES, error.to_string()),
-        CodegenError::Unsupported { span: None, .. } => Failure::request(Code::UNSUPPORTED_TARGET, error.to_string()),
-        CodegenError::Library { message } => Failure::request(Code::LIBDEVICE, message),
-        CodegenError::Resource { .. } => Failure::request(Code::OUT_OF_RESOURCES, error.to_string()),
-        CodegenError::Lowering { .. } | CodegenError::Mlir { .. } | CodegenError::Llvm { .. } => Failure::Internal {
-            message: error.to_string(),
-            stage: "codegen".into(),
-            ir: Some(rtc_ir::text::print(kernel.kernel())),
-        },
-    })
+    code_generator::compile(kernel, sources, target, options)
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@
 //! ```
 
 use crate::Stage;
+use crate::code_generator::CodegenOptions;
 use crate::stages::{self, Observer};
 use crate::{Analysed, Artifact, COMPILER_VERSION, Compiled, Failure, fingerprint, memory, spans};
 use rtc_abi::spec::LaunchOptions;
 use rtc_abi::{Metadata, Target};
-use rtc_codegen::CodegenOptions;
 use rtc_ir::{Kernel, LocData, Phase};
 use rtc_source::{Code, Diagnostic, FileId, SourceMap, Span};
 
