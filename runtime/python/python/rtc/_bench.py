@@ -5,6 +5,7 @@ import os
 import statistics
 import subprocess
 import sys
+import typing
 
 from . import _advice, _arrays, _plot
 from ._contract import Problem, run_command
@@ -21,7 +22,8 @@ class Clock:
 
     def __init__(self):
         self.torch = self.flush = None
-        self._event = self._elapsed = None
+        self._event: typing.Any = None
+        self._elapsed: typing.Any = None
         self._keep(_arrays.torch())
 
     def _keep(self, torch):
@@ -235,7 +237,7 @@ def _timed(judge, arguments, sweep):
     if rate is not None:
         print(f"{traffic / 1e6:.1f} MB at {found['gb_per_s']:.0f} GB/s, {100 * found['share_of_copy_rate']:.0f} % of a copy's rate "
               f"({rate / 1e9:.0f} GB/s)", file=sys.stderr)
-        if peak:
+        if peak and flops:
             whose = "a large product's" if of_products else "what all threads can do in fp32"
             print(f"{flops / 1e9:.2f} GFLOP at {found['tflops']:.1f} TFLOP/s, {100 * found['tflops'] * 1e12 / peak:.0f} % of {whose} "
                   f"({peak / 1e12:.0f} TFLOP/s); {found['intensity']:.2f} operations for each byte", file=sys.stderr)
@@ -247,7 +249,7 @@ def _timed(judge, arguments, sweep):
         os.makedirs(arguments.plots, exist_ok=True)
         with open(os.path.join(arguments.plots, "times.svg"), "w") as file:
             file.write(_plot.bars("Time of one call", "ms", [r[0] for r in rows], [r[1] for r in rows]))
-        if peak:
+        if peak and rate and flops:
             points = [(name, flops / traffic, flops / mid / 1e9) for name, mid, *_ in rows]
             with open(os.path.join(arguments.plots, "roofline.svg"), "w") as file:
                 file.write(_plot.roofline(points, rate / 1e12, peak / 1e12))

@@ -88,8 +88,8 @@ class Cheats(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "slow.py")
             with open(path, "w") as file:
-                file.write("import sys\nsys.path.insert(0, %r)\nfrom common import computed as kernel_fn, get_inputs\n\n"
-                           "def reference_fn(x):\n    raise SystemExit\n" % TIMED)
+                file.write(f"import sys\nsys.path.insert(0, {TIMED!r})\nfrom common import computed as kernel_fn, get_inputs\n\n"
+                           "def reference_fn(x):\n    raise SystemExit\n")
             done = bench(TIMED, path, "--reference", "common.py")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(bench(TIMED, path).returncode, 1)
