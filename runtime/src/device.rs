@@ -165,7 +165,7 @@ impl Device {
     /// ```
     /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().sanitize(Checks::ALL)?;
+    /// let device = Device::emulator().with_sanitizer(Checks::ALL)?;
     /// // SAFETY: the files were made together.
     /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.alloc::<f32>(3)?, device.zeros::<f32>(3)?);
@@ -180,12 +180,12 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU.
     #[cfg(feature = "emulator")]
-    pub fn sanitize(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
+    pub fn with_sanitizer(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
         self.sanitize_within(checks, None)
     }
 
-    /// Like [`Device::sanitize`], where a block that executes more than `budget` instructions, counted once per warp, has an
-    /// endless loop. [`Device::sanitize`] allows a block as many as other launches on the emulator: what the environment variable
+    /// Like [`Device::with_sanitizer`], where a block that executes more than `budget` instructions, counted once per warp, has an
+    /// endless loop. [`Device::with_sanitizer`] allows a block as many as other launches on the emulator: what the environment variable
     /// `RTC_STEPS` says, or a thousand million. Feature `emulator`.
     ///
     /// ```
@@ -197,7 +197,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As for [`Device::sanitize`].
+    /// As for [`Device::with_sanitizer`].
     #[cfg(feature = "emulator")]
     pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
         self.sanitized(|sanitize| Sanitize { checks, budget, ..sanitize })
@@ -218,7 +218,7 @@ impl Device {
     /// ```
     /// use rtc_runtime::{Device, Kernel, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().count()?;
+    /// let device = Device::emulator().with_counters()?;
     /// // SAFETY: the files were made together.
     /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
@@ -233,7 +233,7 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU and for the interpreter.
     #[cfg(feature = "emulator")]
-    pub fn count(&self) -> Result<Device> {
+    pub fn with_counters(&self) -> Result<Device> {
         let counting = || self.sanitized(|sanitize| Sanitize { counts: true, ..sanitize });
         let device = if self.kind() == DeviceKind::Emulator { counting() } else { None };
         device.ok_or_else(|| Error::NoDevice(format!("counters are those of the emulator, not of {self}")))
@@ -246,7 +246,7 @@ impl Device {
     /// use rtc_runtime::timeline::{BarKind, Model};
     /// use rtc_runtime::{Device, Kernel, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().record()?;
+    /// let device = Device::emulator().with_trace()?;
     /// // SAFETY: the files were made together.
     /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
@@ -260,7 +260,7 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU and for the interpreter.
     #[cfg(feature = "emulator")]
-    pub fn record(&self) -> Result<Device> {
+    pub fn with_trace(&self) -> Result<Device> {
         let recording = || self.sanitized(|sanitize| Sanitize { records: true, ..sanitize });
         let device = if self.kind() == DeviceKind::Emulator { recording() } else { None };
         device.ok_or_else(|| Error::NoDevice(format!("timelines are those of the emulator, not of {self}")))
@@ -302,15 +302,15 @@ impl Device {
     /// ```
     /// use rtc_runtime::Device;
     /// for device in (0..Device::cuda_count()?).map(Device::cuda) {
-    ///     println!("{} SMs", device?.multiprocessors());
+    ///     println!("{} SMs", device?.sm_count());
     /// }
     /// if let Ok(device) = Device::interpreter() {
     ///     assert!(device.is_interpreter()); // with the feature `jit`
     /// }
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
-    pub fn multiprocessors(&self) -> u32 {
-        self.backend().multiprocessors()
+    pub fn sm_count(&self) -> u32 {
+        self.backend().sm_count()
     }
 
     /// Which kind of device it is; of a GPU with its number.

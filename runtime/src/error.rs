@@ -293,16 +293,16 @@ impl Error {
     ///
     /// ```
     /// let error = rtc_runtime::Error::NoDevice("no CUDA driver was found".into());
-    /// assert!(!error.loses_device());
+    /// assert!(!error.is_sticky());
     /// ```
-    pub fn loses_device(&self) -> bool {
-        matches!(self, Error::Cuda { code, .. } if loses_device(*code))
+    pub fn is_sticky(&self) -> bool {
+        matches!(self, Error::Cuda { code, .. } if is_sticky(*code))
     }
 }
 
 /// Status codes of the driver after which a context is of no use: failed memory, a failed assertion, a destroyed context,
 /// illegal addresses and instructions, time-outs, a launch that failed otherwise.
-pub(crate) fn loses_device(code: u32) -> bool {
+pub(crate) fn is_sticky(code: u32) -> bool {
     matches!(code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719)
 }
 

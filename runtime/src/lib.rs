@@ -68,6 +68,7 @@ mod place;
 mod pointer;
 pub mod prelude;
 mod ptx_check;
+mod quantile;
 mod recording;
 mod replica;
 mod slice;
@@ -110,7 +111,7 @@ pub use rtc_abi::Metadata;
 pub use rtc_emulator::{FaultKind, counters, sanitize, timeline};
 pub use slice::{Slice, SliceMut};
 pub use stream::{Event, Stream};
-pub use typed::{ArgumentFor, Arguments, Parameter, Read, Signature, Write};
+pub use typed::{ArgumentFor, Arguments, Parameter, Parameters, Read, Write};
 pub use warning::{Warning, on_warning};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.

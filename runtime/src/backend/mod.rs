@@ -60,7 +60,7 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     }
 
     /// The number of SMs.
-    fn multiprocessors(&self) -> u32;
+    fn sm_count(&self) -> u32;
 
     /// Waits for all work; reports what went wrong in it.
     fn synchronize(&self) -> Result<()>;

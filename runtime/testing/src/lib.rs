@@ -32,7 +32,7 @@ pub use case::{Case, Golden, Reference};
 pub use compare::{Comparison, Tolerance, compare};
 pub use error::{Error, Result};
 pub use launch_file::{LaunchFile, Outcome};
-pub use precision::{ErrorLimits, Errors, Precision, precision};
+pub use precision::{ErrorLimits, ErrorStatistics, Precision, precision};
 pub use rtc_source::json_fields::FieldError;
 pub use tensors::{Dtype, Tensor, Tensors, dtype_of};
 pub use verify::{Verification, verify};

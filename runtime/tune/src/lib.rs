@@ -47,7 +47,7 @@
 //! | `candidate.rs`, `space.rs` | configurations, and those beyond the ones that are written |
 //! | `machine.rs`, `model.rs` | what a GPU has, and the cost model |
 //! | `parallel.rs`, `load.rs` | all processors, with a progress bar; compiling and loading |
-//! | `halving.rs` | successive halving over a [`halving::Timer`] |
+//! | `halving.rs` | successive halving over a timer |
 //! | `device_timer.rs` | the timer of a device: events, L2 flushed, the user's tensors put back |
 //! | `counted.rs` | the emulator's counters as a clock |
 //! | `team.rs` | several devices as one timer |
@@ -65,7 +65,7 @@ mod devices;
 mod error;
 mod finals;
 mod grid;
-pub mod halving;
+mod halving;
 mod json;
 mod load;
 mod machine;
@@ -86,6 +86,7 @@ mod tuner;
 pub use candidate::Candidate;
 pub use error::Error;
 pub use grid::GridFn;
+pub use halving::RunTimes;
 pub use machine::Machine;
 pub use merge::Merged;
 pub use report::{Decision, Phases, TuningReport};
