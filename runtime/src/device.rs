@@ -3,7 +3,7 @@
 //! A [`Device`] is a CUDA GPU, the PTX emulator or the interpreter of the tile IR; the rest of the runtime is the same
 //! code for all three. On the emulator and the interpreter a launch runs to its end before the call returns.
 
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 use crate::backend::interpreter;
 use crate::backend::{Backend, DeviceKind, driver};
 #[cfg(feature = "emulator")]
@@ -151,7 +151,7 @@ impl Device {
         driver::ordinal_of(address)
     }
 
-    /// A new emulated device with empty memory. It executes PTX. Feature `emulator`.
+    /// A new emulated device with empty memory. It executes PTX.
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {
         Device::of(emulator::create())
@@ -159,8 +159,7 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, whose launches are checked: what a kernel does wrong is
     /// [`Error::Sanitizer`], which says where in the source and who wrote last. Slower, by how much depends on the checks.
-    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two. Feature
-    /// `emulator`.
+    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two.
     ///
     /// ```
     /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
@@ -186,7 +185,7 @@ impl Device {
 
     /// Like [`Device::with_sanitizer`], where a block that executes more than `budget` instructions, counted once per warp, has an
     /// endless loop. [`Device::with_sanitizer`] allows a block as many as other launches on the emulator: what the environment variable
-    /// `RTC_STEPS` says, or a thousand million. Feature `emulator`.
+    /// `RTC_STEPS` says, or a thousand million.
     ///
     /// ```
     /// use rtc_runtime::{Device, sanitize::Checks};
@@ -213,7 +212,7 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, that counts what launches ask of the machine:
     /// [`Kernel::take_counters`](crate::Kernel::take_counters). The numbers are the same in every run. Only the
-    /// emulator counts. Feature `emulator`.
+    /// emulator counts.
     ///
     /// ```
     /// use rtc_runtime::{Device, Kernel, args};
@@ -240,7 +239,7 @@ impl Device {
     }
 
     /// The same kind of device, new and with empty memory, that records the events of the first cluster of each launch,
-    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records. Feature `emulator`.
+    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records.
     ///
     /// ```
     /// use rtc_runtime::timeline::{BarKind, Model};
@@ -266,19 +265,20 @@ impl Device {
         device.ok_or_else(|| Error::NoDevice(format!("timelines are those of the emulator, not of {self}")))
     }
 
-    /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
+    /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: features `jit` and
+    /// `emulator`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] where this crate was built without the feature `jit`.
+    /// [`Error::NoDevice`] where this crate was built without these features.
     pub fn interpreter() -> Result<Device> {
-        #[cfg(feature = "jit")]
+        #[cfg(all(feature = "emulator", feature = "jit"))]
         return Ok(Device::of(interpreter::create()));
-        #[cfg(not(feature = "jit"))]
-        Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
+        #[cfg(not(all(feature = "emulator", feature = "jit")))]
+        Err(Error::NoDevice("the interpreter needs the features `jit` and `emulator` of rtc-runtime".into()))
     }
 
-    /// The first GPU, or the emulator where there is none; [`Device::cuda_error`] then says why. Feature `emulator`.
+    /// The first GPU, or the emulator where there is none; [`Device::cuda_error`] then says why.
     #[cfg(feature = "emulator")]
     pub fn auto() -> Device {
         Device::cuda(0).unwrap_or_else(|error| Device::with_fallback(emulator::create(), Some(error)))
@@ -305,7 +305,7 @@ impl Device {
     ///     println!("{} SMs", device?.sm_count());
     /// }
     /// if let Ok(device) = Device::interpreter() {
-    ///     assert!(device.is_interpreter()); // with the feature `jit`
+    ///     assert!(device.is_interpreter()); // with the features `jit` and `emulator`
     /// }
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```

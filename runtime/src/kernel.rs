@@ -1,8 +1,8 @@
 //! Loaded kernels and their launch.
 //!
 //! Loading checks what can be checked once: that PTX and metadata belong together and that the device has what the
-//! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
-//! nothing.
+//! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver. It allocates
+//! nothing, but for more than 1,024 bytes of parameters and the first time that a stream needs so much scratch memory.
 #![allow(unsafe_code)]
 
 mod configuration;
@@ -201,14 +201,13 @@ impl<Args> Kernel<Args> {
         self.loaded.code.is_cubin()
     }
 
-    /// What the last launch asked of the machine, on a device that counts: [`Device::with_counters`]. Feature `emulator`.
+    /// What the last launch asked of the machine, on a device that counts: [`Device::with_counters`].
     #[cfg(feature = "emulator")]
     pub fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
         self.loaded.code.take_counters()
     }
 
-    /// The events of the first cluster of the last launch, on a device that records: [`Device::with_trace`]. Feature
-    /// `emulator`.
+    /// The events of the first cluster of the last launch, on a device that records: [`Device::with_trace`].
     #[cfg(feature = "emulator")]
     pub fn take_trace(&self) -> Option<rtc_emulator::timeline::Trace> {
         self.loaded.code.take_trace()

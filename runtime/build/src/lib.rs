@@ -74,9 +74,15 @@ mod names;
 #[cfg(feature = "linked")]
 mod tuned;
 
-pub use instance::Instance;
+/// Parts for the command `rtc`: kernels that it has compiled, and requests of build scripts. They change without notice;
+/// semantic versioning does not cover them.
 #[cfg(feature = "linked")]
-pub use linked::{KernelArtifacts, serve, write_c, write_rust};
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::linked::{KernelArtifacts, serve, write_c, write_rust};
+}
+
+pub use instance::Instance;
 pub use rtc_abi::spec::LaunchOptions;
 pub use rtc_assembler::{Assembler, Usage};
 

@@ -14,7 +14,7 @@ pub(crate) mod driver;
 pub(crate) mod emulator;
 #[cfg(feature = "emulator")]
 pub(crate) mod host;
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 pub(crate) mod interpreter;
 mod kind;
 mod tensor_map;
