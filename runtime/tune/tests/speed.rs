@@ -72,7 +72,7 @@ fn a_measured_time_takes_the_place_of_the_predicted_one() {
     let explain = |explainer: Explainer<'_>| explainer.explain(None, &mut |_| None).expect("it compiles");
     let model = explain(explainer.clone());
     let twice = explain(explainer.measured(Duration::from_secs_f64(2e-3 * model.prediction.milliseconds)));
-    assert!((twice.nearness() * 2.0 - model.nearness()).abs() < 1e-9, "{twice}");
+    assert!((twice.nearness() * 2.0 - model.nearness()).abs() < 1e-4, "{twice}");
     assert!(twice.to_string().contains("measured"), "{twice}");
 }
 
