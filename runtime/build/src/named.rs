@@ -75,7 +75,8 @@ pub(crate) fn write_method(out: &mut String, kernel: &Embedded, name: &str) -> R
     writeln!(out, "        /// [`Self::{called}`] with arguments by name.")?;
     write_safety(out, &unproved)?;
     let has_config = !configured(kernel).is_empty();
-    let words = if unproved.is_empty() { "pub fn" } else { "pub unsafe fn" };
+    let words: &[&str] = if unproved.is_empty() { &["pub", "fn"] } else { &["pub", "unsafe", "fn"] };
+    let words = words.join(" ");
     let generic = if has_config { ", G: Into<::rtc_runtime::Grid>" } else { "" };
     writeln!(out, "        {words} {method}<'a{generic}>(")?;
     writeln!(out, "            &self,\n            stream: &::rtc_runtime::Stream,")?;
@@ -90,10 +91,8 @@ pub(crate) fn write_method(out: &mut String, kernel: &Embedded, name: &str) -> R
     writeln!(out, "        ) -> ::rtc_runtime::Result<()> {{")?;
     let fields: Vec<String> = params.iter().map(|param| format!("args.{}", argument(&param.name))).collect();
     let call = format!("self.{called}(stream, grid, {})", fields.join(", "));
-    match unproved.is_empty() {
-        true => writeln!(out, "            {call}")?,
-        false => writeln!(out, "            unsafe {{ {call} }}")?,
-    }
+    let call = if unproved.is_empty() { call } else { format!("unsafe {{ {call} }}") };
+    writeln!(out, "            {call}")?;
     writeln!(out, "        }}\n")
 }
 

@@ -32,6 +32,16 @@ pub struct Resources {
 }
 
 /// What the model says of a configuration.
+///
+/// ```
+/// use rtc_tune::{Candidate, model::Prediction};
+/// let of = |milliseconds| Candidate {
+///     prediction: Some(Prediction { milliseconds, ..Prediction::default() }),
+///     ..Candidate::default()
+/// };
+/// let fastest = [2.0, 0.5].map(of).into_iter().filter_map(|c| c.prediction).map(|p| p.milliseconds).fold(f64::MAX, f64::min);
+/// assert_eq!(fastest, 0.5);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// The time of the launch.
