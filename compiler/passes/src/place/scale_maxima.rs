@@ -26,17 +26,18 @@ pub const PASS: Pass = Pass { name: "scale-maxima", needs: Phase::Laid, leaves: 
 /// A thread has at least so many times more elements than results.
 const LEAST: u32 = 8;
 
-fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     if !kernel.options.fp_fusion {
         return Ok(());
     }
     let found: Vec<ScaledMaximum> =
         rtc_ir::walk(kernel).into_iter().filter_map(|op| ScaledMaximum::of(kernel, op)).collect();
-    let changed = !found.is_empty();
     for maximum in found {
+        let product = maximum.product;
         maximum.replace(kernel)?;
+        kernel.erase(product);
     }
-    if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
+    Ok(())
 }
 
 /// The maximum (or minimum) of products with a number.

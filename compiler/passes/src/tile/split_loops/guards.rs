@@ -109,7 +109,8 @@ fn selects(kernel: &Kernel, mask: Value) -> bool {
     kernel.users(mask).into_iter().any(|user| match kernel.kind(user) {
         OpKind::Select {} => {
             let result = kernel.value_type(kernel.result(user, 0));
-            kernel.operand(user, 0) == mask && result.shape().is_some() && result.elem().is_some_and(Elem::is_float)
+            let is_condition = view::Select::at(kernel, user).condition() == mask;
+            is_condition && result.shape().is_some() && result.elem().is_some_and(Elem::is_float)
         }
         OpKind::AndI {} => selects(kernel, kernel.result(user, 0)),
         kind if kind.forwards().is_some() => selects(kernel, kernel.result(user, 0)),
