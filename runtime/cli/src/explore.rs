@@ -2,11 +2,11 @@
 
 use crate::explore_arguments::ExploreArguments;
 use crate::explore_inputs::Inputs;
+use crate::explore_trace::{self, Trace};
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::{Progress, Reporter};
 use crate::run::{self, Input};
-use crate::explore_trace::{self, Trace};
 use crate::{decided, explore_edit, explore_launch, input, ptx, tile_ir};
 use rtc_build::Assembler;
 use rtc_compiler::{Compiled, DEFAULT_ARCH, Failure, LaunchOptions, Observer, Program, Silent, Spec};
@@ -187,7 +187,9 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
     };
     if tile_ir::is_tile_ir(&kernels.file) {
         if arguments.timeline.is_some() {
-            return Err(Problem::Usage("--timeline needs a source: such traces are recorded by Python programs".into()));
+            return Err(Problem::Usage(
+                "--timeline needs a source: such traces are recorded by Python programs".into(),
+            ));
         }
         let kernel = tile_ir::load(&kernels.file)?;
         let (mut archs, options) = tile_ir::request(kernels, &kernel)?;

@@ -28,7 +28,7 @@ pub(crate) fn subject(program: Program, path: &Path) -> Result<Subject, Problem>
     let (of, recording) = rtc_explore::trace_of(&content).map_err(|error| wrong(error.to_string()))?;
     let mut spec = Spec::parse(&of.spec).map_err(|error| wrong(error.to_string()))?;
     spec.kernel = Some(of.kernel.clone());
-    spec.options.instrument = recording.blocks;
+    spec.options.instrument = of.instrument;
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
     Ok(Subject {
         input: Input::Source(Box::new((program, specialization))),

@@ -37,6 +37,8 @@ pub struct TraceOf {
     pub grid: [u32; 3],
     /// The specialization, as `rtc build --spec` takes it.
     pub spec: String,
+    /// The option that it was compiled with: how many blocks record, if there are as many.
+    pub instrument: u32,
 }
 
 /// Why a file cannot be shown as the trace of a launch.
@@ -71,6 +73,7 @@ pub fn recorded_trace(recorded: &Recorded, of: &TraceOf) -> Value {
         "device": of.device,
         "grid": of.grid,
         "spec": of.spec,
+        "instrument": of.instrument,
         "blocks": blocks,
         "events": events,
         "lost": lost,
@@ -119,7 +122,11 @@ pub fn trace_of(trace: &Value) -> Result<(TraceOf, Recording), NotATrace> {
         device: text(own, "device")?,
         grid: grid.ok_or_else(|| form("grid"))?,
         spec: text(own, "spec")?,
+        instrument: number(own, "instrument")?,
     };
+    if !(1..=MAX_BLOCKS).contains(&of.instrument) {
+        return Err(form("instrument"));
+    }
     let recording = Recording {
         device: of.device.clone(),
         blocks: number(own, "blocks")?,
@@ -229,7 +236,8 @@ mod tests {
 
     fn recorded() -> Recorded {
         let instructions = [(3, "copy"), (4, "wait")];
-        let instructions = instructions.map(|(ptx_line, text)| Instruction { ptx_line, text: text.into(), location: None });
+        let instructions =
+            instructions.map(|(ptx_line, text)| Instruction { ptx_line, text: text.into(), location: None });
         let bar = Bar {
             warp: 5,
             kind: BarKind::Copy,
@@ -260,7 +268,7 @@ mod tests {
 
     fn of() -> TraceOf {
         let [kernel, arch, device, spec] = ["k", "sm_90a", "emulator", "{}"].map(str::to_owned);
-        TraceOf { kernel, arch, device, grid: [3, 1, 1], spec }
+        TraceOf { kernel, arch, device, grid: [3, 1, 1], spec, instrument: 2 }
     }
 
     #[test]
@@ -285,7 +293,7 @@ mod tests {
     fn damaged_traces_are_refused() {
         let trace = recorded_trace(&recorded(), &of());
         assert!(trace_of(&json!([])).is_err() && trace_timeline(&json!(3), PTX).is_err());
-        for name in ["format", "kernel", "arch", "device", "grid", "spec", "blocks", "events", "lost"] {
+        for name in ["format", "kernel", "arch", "device", "grid", "spec", "instrument", "blocks", "events", "lost"] {
             for wrong in [json!(null), json!(-1), json!([1, 2]), json!(1e30), json!({"a": 1})] {
                 let mut damaged = trace.clone();
                 damaged["rtc"][name] = wrong;
@@ -298,7 +306,9 @@ mod tests {
             assert!(trace_timeline(&damaged, PTX).is_err(), "{name}");
         }
         let count = trace["traceEvents"].as_array().unwrap().len();
-        for (at, name) in (0..count).flat_map(|at| ["ph", "pid", "tid", "ts", "dur", "id", "name", "args"].map(|name| (at, name))) {
+        for (at, name) in
+            (0..count).flat_map(|at| ["ph", "pid", "tid", "ts", "dur", "id", "name", "args"].map(|name| (at, name)))
+        {
             for wrong in [json!(null), json!(u64::MAX), json!(u32::MAX), json!("e"), json!({})] {
                 let mut damaged = trace.clone();
                 damaged["traceEvents"][at][name] = wrong;

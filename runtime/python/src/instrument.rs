@@ -107,13 +107,13 @@ pub(crate) fn begin(
     if !is_new(of) {
         return Ok(None);
     }
+    let spec = crate::compiled::spec_json(of.specialization())?;
     let mut specialization = of.specialization().clone();
     specialization.options.instrument = setting.blocks;
     let arch = device.arch().to_string();
     let source = of.program.source();
     let hash = rtc_compiler::source_hash(source, &specialization, &arch);
-    let compiled =
-        compiling(py, || jit::compile(device, source, &specialization, &arch, hash, &mut Silent))?;
+    let compiled = compiling(py, || jit::compile(device, source, &specialization, &arch, hash, &mut Silent))?;
     let compiled = compiled.map_err(|error| compile_error(py, &error))?;
     let metadata = compiled.kernel.metadata();
     let whole = |name: &str| {
@@ -130,7 +130,6 @@ pub(crate) fn begin(
     })?;
     let bytes = records::bytes(setting.blocks, metadata.threads_per_block / 32);
     let memory = device.zeros(bytes as usize / size_of::<u64>()).map_err(|error| runtime_error(py, &error))?;
-    let spec = crate::compiled::spec_json(&specialization)?;
     let ptx = compiled.artifact.map(|artifact| artifact.ptx).unwrap_or_default();
     Ok(Some(Recording { setting, kernel: compiled.kernel, ptx, spec, passed, memory }))
 }
@@ -152,9 +151,8 @@ fn is_captured(py: Python<'_>, device: &Device) -> bool {
 fn is_new(of: &Ready) -> bool {
     let name = &of.specialization().kernel;
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |(program, known): &(JitProgram, String)| {
-        std::ptr::eq(program.source(), of.program.source()) && known == name
-    };
+    let is_it =
+        |(program, known): &(JitProgram, String)| std::ptr::eq(program.source(), of.program.source()) && known == name;
     if state.known.iter().any(is_it) {
         return false;
     }
@@ -203,16 +201,17 @@ impl Recording {
         let recorded = rtc_explore::recorded(&self.ptx, &records, metadata.threads_per_block / 32);
         let device = self.kernel.device();
         let (arch, device) = (device.arch().to_string(), device.to_string());
-        let of = TraceOf { kernel: name.clone(), arch, device, grid, spec: self.spec };
+        let instrument = self.setting.blocks;
+        let of = TraceOf { kernel: name.clone(), arch, device, grid, spec: self.spec, instrument };
         let path = file_for(&self.setting.folder, name);
         let trace = rtc_explore::recorded_trace(&recorded, &of).to_string();
         let written = std::fs::create_dir_all(&self.setting.folder).and_then(|()| std::fs::write(&path, trace));
-        written.map_err(|error| {
-            PyOSError::new_err(format!("RTC_INSTRUMENT: cannot write {}: {error}", path.display()))
-        })?;
+        written
+            .map_err(|error| PyOSError::new_err(format!("RTC_INSTRUMENT: cannot write {}: {error}", path.display())))?;
         let Recorded { blocks, events, lost, .. } = recorded;
         let lost = if lost == 0 { "none lost".to_owned() } else { format!("the last {lost} of warps lost") };
-        let text = format!("note: timeline of `{name}`: {} ({blocks} blocks, {events} events, {lost})\n", path.display());
+        let text =
+            format!("note: timeline of `{name}`: {} ({blocks} blocks, {events} events, {lost})\n", path.display());
         py.import("sys")?.getattr("stderr")?.call_method1("write", (text,)).map(drop)
     }
 }
