@@ -185,3 +185,104 @@ def mla_decode(q_ptr, k_ptr, out_ptr, scale, S, HEADS: tl.constexpr, L: tl.const
         most = higher
     at = out_ptr + (batch * HEADS + heads)[:, None] * L + latent[None, :]
     tl.store(at, (sums / total[:, None]).to(out_ptr.dtype.element_ty))
+
+
+def softmax_long(x_ptr, out_ptr, stride, n, BLOCK: tl.constexpr):
+    """Softmax of rows that no program can hold: the second pass begins at the end, which the cache still has."""
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * stride
+    out_ptr += row * stride
+    most = tl.full([BLOCK], -float("inf"), dtype=tl.float32)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(most, x)
+        total = tl.where(higher == -float("inf"), 0.0, total * tl.exp(most - higher) + tl.exp(x - higher))
+        most = higher
+    top = tl.max(most, axis=0)
+    scale = 1.0 / tl.sum(tl.where(most == -float("inf"), 0.0, total * tl.exp(most - top)), axis=0)
+    last = (tl.cdiv(n, BLOCK) - 1) * BLOCK
+    for start in range(0, n, BLOCK):
+        i = last - start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + i, mask=i < n, other=-float("inf")).to(tl.float32)
+        tl.store(out_ptr + i, (tl.exp(x - top) * scale).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def cross_entropy_backward(x_ptr, label_ptr, grad_ptr, lse_ptr, out_ptr, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + i, mask=i < n, other=0.0).to(tl.float32)
+    p = tl.exp(x - tl.load(lse_ptr + row))
+    g = tl.where(i == tl.load(label_ptr + row), p - 1.0, p) * tl.load(grad_ptr + row)
+    tl.store(out_ptr + row * stride + i, g.to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def rms_norm_backward(x_ptr, w_ptr, dy_ptr, rstd_ptr, dx_ptr, dw_ptr, M, stride, n, BLOCK: tl.constexpr):
+    """Each program takes every so many rows, and leaves one row of partial sums of the weight's gradient."""
+    i = tl.arange(0, BLOCK)
+    w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+    dw = tl.zeros([BLOCK], dtype=tl.float32)
+    for row in range(tl.program_id(0), M, tl.num_programs(0)):
+        at = row.to(tl.int64) * stride + i
+        x = tl.load(x_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        rstd = tl.load(rstd_ptr + row)
+        normal, wdy = x * rstd, w * dy
+        dx = (wdy - normal * (tl.sum(normal * wdy, axis=0) / n)) * rstd
+        dw += dy * normal
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=i < n)
+    tl.store(dw_ptr + tl.program_id(0) * n + i, dw, mask=i < n)
+
+
+def layer_norm_backward(x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, M, stride, n, BLOCK: tl.constexpr):
+    """As rms_norm_backward, with the gradient of the bias."""
+    i = tl.arange(0, BLOCK)
+    w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+    dw = tl.zeros([BLOCK], dtype=tl.float32)
+    db = tl.zeros([BLOCK], dtype=tl.float32)
+    for row in range(tl.program_id(0), M, tl.num_programs(0)):
+        at = row.to(tl.int64) * stride + i
+        x = tl.load(x_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        rstd = tl.load(rstd_ptr + row)
+        normal, wdy = (x - tl.load(mean_ptr + row)) * rstd, w * dy
+        normal = tl.where(i < n, normal, 0.0)
+        dx = (wdy - normal * (tl.sum(normal * wdy, axis=0) / n) - tl.sum(wdy, axis=0) / n) * rstd
+        dw += dy * normal
+        db += dy
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=i < n)
+    tl.store(dw_ptr + tl.program_id(0) * n + i, dw, mask=i < n)
+    tl.store(db_ptr + tl.program_id(0) * n + i, db, mask=i < n)
+
+
+def column_sums(x_ptr, out_ptr, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    for start in range(0, rows, ROWS):
+        row = start + tl.arange(0, ROWS)
+        total += tl.load(x_ptr + row[:, None] * n + i[None, :], mask=(row[:, None] < rows) & (i[None, :] < n), other=0.0)
+    tl.store(out_ptr + i, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    """A (M x K) times the transpose of B (N x K), two numbers of 4 bits in each byte, with 8 as zero and a scale (K / SIZE x N)
+    for each SIZE elements of a row."""
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first = pid // (GROUP * tiles_n) * GROUP
+    size = min(tiles_m - first, GROUP)
+    rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
+    columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    a_ptrs = a_ptr + (rows % M)[:, None] * K + inner[None, :]
+    b_ptrs = b_ptr + columns[None, :] * (K // 2) + (inner // 2)[:, None]
+    shift = (inner % 2 * 4)[:, None]
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        scale = tl.load(scale_ptr + k * BK // SIZE * N + columns)
+        b = ((tl.load(b_ptrs) >> shift) & 15).to(a_ptr.dtype.element_ty) - 8.0
+        sums = tl.dot(tl.load(a_ptrs), (b * scale[None, :]).to(a_ptr.dtype.element_ty), sums)
+        a_ptrs += BK
+        b_ptrs += BK // 2
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)
