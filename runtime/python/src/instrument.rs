@@ -129,7 +129,13 @@ pub(crate) fn begin(
         PyValueError::new_err(format!("RTC_INSTRUMENT: no argument of the launch stands for the parameter `{param}`"))
     })?;
     let bytes = records::bytes(setting.blocks, metadata.threads_per_block / 32);
-    let memory = device.zeros(bytes as usize / size_of::<u64>()).map_err(|error| runtime_error(py, &error))?;
+    let zeros = || {
+        let memory = device.zeros(bytes as usize / size_of::<u64>())?;
+        // The stream of the launch may be one that does not wait for the default stream.
+        device.default_stream().synchronize()?;
+        Ok(memory)
+    };
+    let memory = zeros().map_err(|error| runtime_error(py, &error))?;
     let ptx = compiled.artifact.map(|artifact| artifact.ptx).unwrap_or_default();
     Ok(Some(Recording { setting, kernel: compiled.kernel, ptx, spec, passed, memory }))
 }
