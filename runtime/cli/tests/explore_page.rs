@@ -94,6 +94,24 @@ fn the_timeline_of_the_tutorial_has_copies_two_iterations_ahead() {
     assert_eq!(title(&document), format!("line {}:2, line {}:2, true, true", lines[0], lines[1]));
 }
 
+/// The launch of another program has no counts, and no empty column for them.
+#[test]
+fn what_was_not_counted_is_not_shown() {
+    let scratch = page("explore-counted");
+    let count = "document.title = [document.querySelectorAll('.row .heat').length > 8, document.querySelectorAll('#view-launch svg').length, \
+                 document.querySelector('#view-launch').textContent.includes('recorded by a program')].join(' ');";
+    let Some(document) = run(&scratch, count) else { return };
+    assert_eq!(title(&document), "true 2 false");
+    let counted = std::fs::read_to_string(scratch.0.join("k.html")).unwrap();
+    let recording = r#""executor":"program","#;
+    let timeline = r#""timeline":{"recording":{"device":"emulator","blocks":1,"events":1,"lost":0},"#;
+    let other = counted.replace(r#""executor":"emulator","#, recording).replace(r#""timeline":{"#, timeline);
+    assert_ne!(counted, other);
+    scratch.write("k.html", other);
+    let Some(document) = run(&scratch, count) else { return };
+    assert_eq!(title(&document), "false 0 true");
+}
+
 /// In a window of a phone's width, with warps of several blocks.
 #[test]
 fn labels_have_room_in_a_narrow_window() {

@@ -40,7 +40,7 @@ function start_launch() {
   launch.findings.forEach((data) => view.append(remark(data, true)));
   if (launch.outputs.length) view.append(element("h2", {}, "Tensors after the launch"), element("div", { class: "scroll" }, element("table", { id: "outputs", style: "width: auto" }, ...launch.outputs.map((output) => element("tr", {},
     element("td", { class: "mono" }, output.name), element("td", { class: "mono dim" }, `${output.dtype}[${output.shape.join(", ")}]`), element("td", { class: "mono" }, output.first.join("  ") + (output.shape.reduce((a, b) => a * b, 1) > output.first.length ? "  .." : "")))))));
-  if (launch.executor !== "emulator") return;
+  if (!is_counted()) return;
   const columns = element("div", { class: "columns" });
   const split = (level) => `read ${bytes(level.read)}, written ${bytes(level.written)}`;
   columns.append(meters("Bytes moved by each level", launch.levels.map((level) => [level.name, level.read + level.written, split(level)]), bytes));
