@@ -43,6 +43,30 @@ scale[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](x, 1000, 3.0)
 print(c.tobytes().hex(), x.tobytes().hex())
 """
 
+#: Arguments that are constants are passed, too, and the kernel has no parameters for them.
+COMPILED = """
+import numpy as np
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def shifted(x, y, n, BLOCK: tl.constexpr, shift):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) + shift, mask=i < n)
+
+
+signature = {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr", "shift": "fp32"}
+for block in (64, 32):
+    compiled = triton.compile(ASTSource(shifted, signature, {(3,): block}), target=GPUTarget("cpu", 0, 32))
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    for _ in range(2):
+        compiled.run(4, 1, 1, 0, compiled.function, compiled.packed_metadata, None, None, None, x, y, 100, block, 0.5)
+    np.testing.assert_array_equal(y, x + 0.5)
+"""
+
 
 class Instrumented(unittest.TestCase):
     def setUp(self):
@@ -85,6 +109,15 @@ class Instrumented(unittest.TestCase):
         constants = {arg["name"]: arg.get("constexpr") for arg in json.loads(own["spec"])["args"]}
         # The second configuration is the fastest: 128 elements and two warps.
         self.assertEqual((constants["BLOCK"], own["warps_per_block"], own["grid"], own["blocks"]), (128, 2, [8, 1, 1], 4))
+
+    def test_kernels_that_were_compiled_before(self):
+        self.write("compiled.py", COMPILED)
+        done = self.rtc("compiled.py", RTC_INSTRUMENT="traces", RTC_INSTRUMENT_BLOCKS="1")
+        self.assertEqual((done.returncode, done.stderr.count("note: timeline of `shifted`")), (0, 2), done.stderr)
+        for name, block in [("shifted", 64), ("shifted.2", 32)]:
+            own = self.trace(f"traces/{name}.perfetto.json")["rtc"]
+            self.assertEqual((own["grid"], own["blocks"], own["instrument"]), ([4, 1, 1], 1, 1))
+            self.assertIn({"name": "BLOCK", "constexpr": block}, json.loads(own["spec"])["args"])
 
     def test_explore_shows_the_trace(self):
         self.recorded()
