@@ -23,9 +23,12 @@ def long_rows(peer, m, n, dtype):
     if peer == "quack":
         import quack
         return Prepared([("", lambda: quack.softmax(x))], **common)
-    kernel = triton.jit(kernels.softmax_long)
-    tiles = [dict(BLOCK=b, num_warps=w) for b, w in ((4096, 8), (8192, 16), (16384, 16), (16384, 32))]
-    return Prepared(_calls(lambda c: kernel[(m,)](x, out, n, n, **c), tiles), output=out, **common)
+    kernel = triton.jit(kernels.softmax_split)
+    parts = torch.empty(m, 64, device=cases.DEVICE)
+    counts = torch.zeros(m, 2, device=cases.DEVICE, dtype=torch.int32)
+    tiles = [dict(SPLIT=-(-n // b), BLOCK=b, num_warps=w) for b, w in ((16384, 8), (16384, 16), (32768, 16), (32768, 32))]
+    launch = lambda c: kernel[(m * c["SPLIT"],)](x, out, parts, counts, n, n, **c)
+    return Prepared(_calls(launch, tiles), output=out, **common)
 
 
 def cross_entropy_backward(peer, m, n, dtype):
@@ -87,7 +90,8 @@ def norm_backward(peer, kind, m, n, dtype):
     out = torch.empty(x.numel() + (2 if layer else 1) * n, device=cases.DEVICE)
     dx, dw, db = torch.empty_like(x), torch.empty(n, device=cases.DEVICE), torch.empty(n, device=cases.DEVICE)
     sms = torch.cuda.get_device_properties(0).multi_processor_count
-    block = 1 << (n - 1).bit_length()
+    parts = 3 if layer and n % 3 == 0 else 1
+    sizes = dict(BLOCK=1 << (n // parts - 1).bit_length(), **(dict(PARTS=parts) if layer else {}))
 
     def configuration(programs, warps):
         partial = [torch.empty(programs, n, device=cases.DEVICE) for _ in range(2 if layer else 1)]
@@ -96,7 +100,7 @@ def norm_backward(peer, kind, m, n, dtype):
         seen = [False]
 
         def run():
-            rows[(programs,)](x, w, dy, *statistics, dx, *partial, m, n, n, BLOCK=block, num_warps=warps)
+            rows[(programs,)](x, w, dy, *statistics, dx, *partial, m, n, n, **sizes, num_warps=warps)
             for part, result in zip(partial, results):
                 sums[(-(-n // 32),)](part, result, programs, n, ROWS=64, BLOCK=32, num_warps=8)
             if not seen[0]:
