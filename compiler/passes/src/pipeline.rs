@@ -52,14 +52,14 @@ pub const PASSES: &[Pass] = &[
     // place: shared memory, barriers, and whether the kernel is too long
     place::scale_maxima::PASS, // no pass after this one moves operations of loops or counts what they hold
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
-    place::place_scratch::PASS,     // shared memory for values that cross warps
-    place::allocate_shared::PASS,   // offsets by liveness
-    place::limit_size::PASS,        // layouts and access widths are final, and the time of lowering is not spent yet
-    place::insert_pdl_waits::PASS,  // nothing is moved any more
+    place::place_scratch::PASS, // shared memory for values that cross warps
+    place::allocate_shared::PASS, // offsets by liveness
+    place::limit_size::PASS,   // layouts and access widths are final, and the time of lowering is not spent yet
+    place::insert_pdl_waits::PASS, // nothing is moved any more
     place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
-    place::set_maxnreg::PASS,       // values are where they stay; barriers hold none
-    place::insert_barriers::PASS,   // the fewest that order all accesses
-    place::instrument::PASS,        // nothing is moved or added any more, and records change no decision
+    place::set_maxnreg::PASS,  // values are where they stay; barriers hold none
+    place::insert_barriers::PASS, // the fewest that order all accesses
+    place::instrument::PASS,   // nothing is moved or added any more, and records change no decision
 ];
 
 /// Called after each pass with its name.

@@ -23,7 +23,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Blocks that record, unless `RTC_INSTRUMENT_BLOCKS` has another number.
 const BLOCKS: u32 = 4;
 
-/// Searches for configurations that are under way: their trials are not recorded.
+/// Searches for configurations in flight: their trials are not recorded.
 static SEARCHES: AtomicUsize = AtomicUsize::new(0);
 static STATE: Mutex<State> = Mutex::new(State { known: Vec::new(), files: None });
 

@@ -148,10 +148,8 @@ fn scaled(builder: &mut Builder<'_>, reduce: Op, by: Value, factor: Option<Value
 fn is_extremum(kernel: &Kernel, reduce: Op) -> bool {
     let ops: Vec<Op> = kernel.ops(kernel.op(reduce).blocks[0]).collect();
     let [only, end] = ops[..] else { return false };
-    let takes = matches!(
-        kernel.kind(only),
-        OpKind::MaxNum {} | OpKind::MinNum {} | OpKind::Maximum {} | OpKind::Minimum {}
-    );
+    let takes =
+        matches!(kernel.kind(only), OpKind::MaxNum {} | OpKind::MinNum {} | OpKind::Maximum {} | OpKind::Minimum {});
     takes && kernel.op(end).operands[..] == kernel.op(only).results[..]
 }
 

@@ -74,9 +74,10 @@ impl HiddenReads {
         let is_wait = |op: &Op| matches!(kernel.kind(*op), OpKind::BarrierWait {});
         let guard = ops[..place].iter().rposition(is_wait)?;
         is_release(kernel, *ops.get(place + 1)?).then_some(())?;
-        let first = dots.iter().rev().nth(1).map_or(0, |other| {
-            other + 1 + ops[other + 1..].iter().take_while(|op| is_release(kernel, **op)).count()
-        });
+        let first =
+            dots.iter().rev().nth(1).map_or(0, |other| {
+                other + 1 + ops[other + 1..].iter().take_while(|op| is_release(kernel, **op)).count()
+            });
         let stores = |op: &Op| kernel.effects(*op).any(|(effect, _)| effect.space == Space::Global && effect.lasts());
         let writes = all.iter().any(stores);
         let can_move = |op: Op| (is_movable(kernel, op) || is_view(kernel, op)) && !(writes && is_load(kernel, op));
@@ -127,7 +128,8 @@ fn independent(kernel: &Kernel, ops: &[Op], dot: usize, can_move: &dyn Fn(Op) ->
     }
     let mut moved: HashSet<Op> = HashSet::new();
     for op in after.iter().rev().filter(|op| !stays.contains(op)) {
-        let used = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).any(|user| moved.contains(&user));
+        let used =
+            kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).any(|user| moved.contains(&user));
         if used || reads_row(kernel, *op) || is_load(kernel, *op) {
             moved.insert(*op);
         }
