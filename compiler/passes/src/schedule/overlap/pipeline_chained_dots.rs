@@ -74,9 +74,23 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
             plan.chained == Some(true) || held <= at_start && held + OTHER_REGISTERS <= registers
         };
         let loops = rtc_ir::walk_block(kernel, *partition).into_iter();
-        pairs.extend(loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits));
+        let mut found: Vec<ChainedDots> = loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits).collect();
+        // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both
+        // overlapped, the assembler spills.
+        if found.iter().any(|pair| !masks(kernel, pair.of)) {
+            found.retain(|pair| !masks(kernel, pair.of));
+        }
+        pairs.extend(found);
     }
     pairs
+}
+
+/// Whether a loop chooses between elements of tiles of floats.
+fn masks(kernel: &Kernel, of: Op) -> bool {
+    let is_float = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(rtc_ir::Elem::is_float);
+    let is_tile = |op: Op| kernel.value_type(kernel.result(op, 0)).shape().is_some();
+    let ops = rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]);
+    ops.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Select {}) && is_tile(op) && is_float(op))
 }
 
 /// A loop with two dots, the second of which depends on the first.
