@@ -180,11 +180,7 @@ impl GuardForm {
     fn over(&self, constant: &GuardForm) -> Option<GuardForm> {
         let divisor = constant.constant().filter(|divisor| *divisor > 0)?;
         let is_range = self.scale == 0 && self.values.is_empty() && self.least >= 0;
-        is_range.then(|| GuardForm {
-            least: self.least / divisor,
-            most: self.most / divisor,
-            ..GuardForm::default()
-        })
+        is_range.then(|| GuardForm { least: self.least / divisor, most: self.most / divisor, ..GuardForm::default() })
     }
 
     fn constant(&self) -> Option<i64> {
