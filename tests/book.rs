@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// Folders whose pages are not checked: build outputs, tools, and texts that are inputs of tests.
-const SKIPPED: &[&str] = &["target", "out", ".tools", ".git", "filetests", "codes", "contracts", "golden", "corpus"];
+const SKIPPED: &[&str] =
+    &["target", "out", ".tools", ".git", "node_modules", "filetests", "codes", "contracts", "golden", "corpus"];
 
 /// Names that begin like variables of the environment and are constants or macros.
 const NO_VARIABLES: &[&str] = &["RTC_OPTION_NAMES", "RTC_STUB", "RTC_TENSOR"];

@@ -171,6 +171,7 @@ const UNSAFE: &[&str] = &[
     "runtime/python/src/golden.rs",
     "runtime/python/src/grid.rs",
     "runtime/python/src/host.rs",
+    "runtime/python/src/instrument.rs",
     "runtime/python/src/journal.rs",
     "runtime/python/src/kernel.rs",
     "runtime/python/src/place.rs",

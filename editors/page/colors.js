@@ -22,7 +22,7 @@ const theme = EditorView.theme({
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--pick)" },
   ".cm-hint": { color: "var(--dim)", backgroundColor: "var(--panel)", borderRadius: "4px", padding: "0 3px", fontSize: "11.5px" },
   ".cm-heat-gutter": { minWidth: "42px" },
-  ".cm-heat": { display: "block", width: "40px", height: "20px", textAlign: "right", paddingRight: "4px", fontSize: "11px", boxSizing: "border-box", background: "linear-gradient(to left, var(--heat) var(--share), transparent var(--share))" },
+  ".cm-heat": { display: "block", width: "40px", height: "20px", textAlign: "right", paddingRight: "4px", fontSize: "11px", color: "var(--text)", boxSizing: "border-box", background: "linear-gradient(to left, var(--heat) var(--share), transparent var(--share))" },
   // As wide as the editor, not as its longest line.
   ".cm-finding": { whiteSpace: "normal", position: "sticky", left: "100px", maxWidth: "min(560px, calc(100cqw - 120px))", margin: "2px 8px 4px 16px", padding: "4px 8px", borderLeft: "3px solid var(--error)", background: "var(--panel)", font: "12.5px/1.4 system-ui, sans-serif" },
   ".cm-finding code.in": { color: "inherit", marginRight: 0 },

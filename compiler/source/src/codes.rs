@@ -79,6 +79,7 @@ codes! {
     IO = "io";
     UNKNOWN_KERNEL = "unknown-kernel";
     LAUNCH_FILE = "launch-file";
+    TRACE = "trace";
     TENSORS = "tensors";
     CALL = "call";
     CONTRACT = "contract";

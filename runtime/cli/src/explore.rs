@@ -2,6 +2,7 @@
 
 use crate::explore_arguments::ExploreArguments;
 use crate::explore_inputs::Inputs;
+use crate::explore_trace::{self, Trace};
 use crate::output::{self, out, outln};
 use crate::problem::Problem;
 use crate::report::{Progress, Reporter};
@@ -53,6 +54,7 @@ fn serve(arguments: &ExploreArguments, reporter: &Reporter) -> Result<(), Proble
     outln!("{}", served.url())?;
     let first: Vec<PathBuf> = std::iter::once(&arguments.kernels.file)
         .chain(&arguments.launch)
+        .chain(&arguments.timeline)
         .chain(&arguments.kernels.spec)
         .cloned()
         .collect();
@@ -99,6 +101,8 @@ pub(crate) struct Subject {
     pub(crate) launch: Option<(PathBuf, LaunchFile, Tensors)>,
     /// Whether the interpreter runs the launch, in place of the emulator.
     pub(crate) interprets: bool,
+    /// The trace of a launch by another program.
+    pub(crate) trace: Option<Trace>,
     /// Inputs of a launch that is made when the kernel is compiled, as then the lengths of its tensors are known.
     pub(crate) inputs: Option<Inputs>,
 }
@@ -134,8 +138,9 @@ fn make(
         let (launch, tensors) = made.map_err(|message| Problem::input(Code::LAUNCH_FILE, message))?;
         subject.launch = Some((arguments.kernels.file.clone(), launch, tensors));
     }
-    let Subject { input, arch, launch, .. } = &subject;
+    let Subject { input, arch, launch, trace, .. } = &subject;
     let launched = match launch {
+        None => trace.as_ref().map(|trace| trace.launch(&artifact)).transpose()?,
         Some((path, launch, tensors)) => {
             let given = (path.as_path(), launch, tensors);
             Some(match subject.interprets {
@@ -143,7 +148,6 @@ fn make(
                 false => explore_launch::launched(arguments, &subject, given, compiled, reporter)?,
             })
         }
-        None => None,
     };
     let page = rtc_explore::explore(&rtc_explore::Input {
         kernel: input.kernel(),
@@ -182,6 +186,11 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
         None => None,
     };
     if tile_ir::is_tile_ir(&kernels.file) {
+        if arguments.timeline.is_some() {
+            return Err(Problem::Usage(
+                "--timeline needs a source: such traces are recorded by Python programs".into(),
+            ));
+        }
         let kernel = tile_ir::load(&kernels.file)?;
         let (mut archs, options) = tile_ir::request(kernels, &kernel)?;
         let mut spec = Spec { options, ..Spec::default() };
@@ -202,14 +211,16 @@ fn subject(arguments: &ExploreArguments, reporter: &Reporter, files: &mut Vec<Pa
             launch,
             interprets: false,
             inputs: None,
+            trace: None,
         });
     }
     let program = input::load_kernels(kernels, reporter)?;
     files.extend(program.sources().files().map(|(_, file)| PathBuf::from(&file.name)));
     let program = input::with_libdevice(program, kernels.libdevice.as_deref())?;
-    match read {
-        Some((path, read)) => launch_subject(arguments, program, path, read, reporter),
-        None => signature_subject(arguments, program),
+    match (read, &arguments.timeline) {
+        (Some((path, read)), _) => launch_subject(arguments, program, path, read, reporter),
+        (None, Some(path)) => explore_trace::subject(program, path),
+        (None, None) => signature_subject(arguments, program),
     }
 }
 
@@ -223,7 +234,7 @@ fn signature_subject(arguments: &ExploreArguments, program: Program) -> Result<S
     let arch = one_target(request.archs)?;
     let spec = Spec { options: request.specialization.options.clone(), ..Spec::default() };
     let input = Input::Source(Box::new((program, request.specialization)));
-    Ok(Subject { input, spec, arch, launch: None, interprets: false, inputs: None })
+    Ok(Subject { input, spec, arch, launch: None, interprets: false, inputs: None, trace: None })
 }
 
 /// The kernel for a launch.
@@ -251,6 +262,7 @@ pub(crate) fn launch_subject(
         launch,
         interprets: false,
         inputs: None,
+        trace: None,
     })
 }
 

@@ -18,6 +18,7 @@ use std::path::PathBuf;
     --arch sm_90a -o matmul.html\n  \
     rtc explore matmul.rt --launch launch.json --trace matmul.perfetto.json\n  \
     rtc explore matmul.rt --launch launch.json --instrument --device cuda\n  \
+    rtc explore program.py --timeline traces/matmul.perfetto.json\n  \
     rtc explore matmul.rt --launch launch.json --serve\n  \
     rtc explore softmax.py --serve --edit"
 )]
@@ -45,6 +46,9 @@ pub(crate) struct ExploreArguments {
     /// With --instrument: where to record
     #[arg(long, default_value = "auto", value_name = "DEVICE", requires = "instrument")]
     pub(crate) device: DeviceKind,
+    /// Show the timeline of this trace, which `python -m rtc --instrument` wrote, beside the kernel for which it was recorded
+    #[arg(long, value_name = "TRACE.json", conflicts_with_all = ["launch", "signature", "spec", "arch", "instrument", "edit"])]
+    pub(crate) timeline: Option<PathBuf>,
     /// Do not check the launch with the sanitizer
     #[arg(long)]
     pub(crate) no_sanitize: bool,

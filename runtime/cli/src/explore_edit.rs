@@ -117,5 +117,5 @@ pub(crate) fn subject(arguments: &ExploreArguments, reporter: &Reporter) -> Resu
     let specialization = spec.specialize(&program).map_err(|failure| Problem::compile(program.sources(), failure))?;
     let inputs = Inputs::read(&given).map_err(wrong)?;
     let (input, arch) = (Input::Source(Box::new((program, specialization))), chosen.target.name.to_owned());
-    Ok(Subject { input, spec, arch, launch: None, interprets, inputs: Some(inputs) })
+    Ok(Subject { input, spec, arch, launch: None, interprets, inputs: Some(inputs), trace: None })
 }

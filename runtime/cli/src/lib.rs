@@ -1,7 +1,7 @@
 //! `rtc`: the compiler on the command line, for the executable and for the Python package, which has the command, too.
 //!
 //! One file per command (`build.rs`, `emit.rs`, `run.rs`, `tune.rs`, `verify.rs`, `cache.rs`, `doctor.rs`,
-//! `devices.rs`, `completions.rs`, `explain.rs`, `explain_speed.rs`, `instrument.rs` for records of a launch, `explore.rs` with `explore_launch.rs`, and `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
+//! `devices.rs`, `completions.rs`, `explain.rs`, `explain_speed.rs`, `instrument.rs` for records of a launch, `explore.rs` with `explore_launch.rs` and `explore_trace.rs`, and `explore_edit.rs` and `explore_inputs.rs` for its editor, `fix.rs`, `lsp.rs`, `mcp.rs`, `embed.rs`), `arguments.rs` for their arguments, `host.rs` for
 //! commands that Python runs,
 //! `input.rs` and `output.rs` for files, `sanitize.rs` for findings of the sanitizer, `report.rs` for all output on
 //! stderr.
@@ -31,6 +31,7 @@ mod explore_arguments;
 mod explore_edit;
 mod explore_inputs;
 mod explore_launch;
+mod explore_trace;
 mod fix;
 mod host;
 mod host_arguments;

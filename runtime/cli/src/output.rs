@@ -44,13 +44,23 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), Problem> {
         return std::fs::write(path, content)
             .map_err(|error| Problem::file(Code::IO, path, format!("cannot write the file: {error}")));
     }
-    replace(path, content).map_err(|error| Problem::file(Code::IO, path, format!("cannot write the file: {error}")))
+    replace(path, content).map_err(|error| {
+        // The error names the temporary file.
+        let reason = match error.kind() {
+            ErrorKind::NotFound => format!("there is no directory {}", folder_of(path).display()),
+            _ => error.to_string(),
+        };
+        Problem::file(Code::IO, path, format!("cannot write the file: {reason}"))
+    })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Replaces `path` by a file with that content. The temporary file has an unpredictable name, and is removed on
 /// failure.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".rtc-").suffix(".tmp");
     #[cfg(unix)]
@@ -59,7 +69,7 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
         // As of any new file; the umask takes its part away.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut temporary = builder.tempfile_in(folder)?;
+    let mut temporary = builder.tempfile_in(folder_of(path))?;
     temporary.write_all(content)?;
     temporary.persist(path).map_err(|failed| failed.error)?;
     Ok(())

@@ -191,6 +191,36 @@ fn bad_input_is_refused() {
 }
 
 /// A served page follows its file, also through a state with an error.
+/// Files that cannot be read or written, a port that is taken, and what is no trace.
+#[test]
+fn other_files_and_ports_are_refused() {
+    let scratch = launch_scratch("explore-io");
+    scratch.write("bytes.rt", b"\xff\xfe@triton.jit\n").write("shape.json", r#"{"spec": 3}"#).write("no.json", "{}");
+    std::fs::create_dir(scratch.0.join("folder")).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let launch = |more: &[&str]| scratch.fails(1, &[&["explore", "k.rt", "--launch", "launch.json"], more].concat());
+    for (found, expected) in [
+        (scratch.fails(1, &["explore", "bytes.rt", "--signature", SIGNATURE]), "the file is not UTF-8 (at byte 0)"),
+        (scratch.fails(1, &["explore", "folder", "--signature", SIGNATURE]), "error[io]: cannot read the file"),
+        (scratch.fails(1, &["explore", "k.rt", "--launch", "shape.json"]), "`spec`: expected an object, found 3"),
+        (launch(&["-o", "none/page.html"]), "cannot write the file: there is no directory none\n"),
+        (launch(&["-o", "folder"]), "error[io]: cannot write the file"),
+        (launch(&["--serve", "--port", &port]), "error[io]: cannot serve the page: Address already in use"),
+        (scratch.fails(1, &["explore", "k.rt", "--timeline", "no.json"]), "error[trace]: it is no trace of a launch"),
+        (scratch.fails(1, &["explore", "k.rt", "--timeline", "k.rt"]), "error[trace]: it is no JSON"),
+        (scratch.fails(2, &["explore", "k.rt", "--timeline", "t.json", "--launch", "l.json"]), "cannot be used with"),
+    ] {
+        assert!(found.contains(expected), "{found}");
+    }
+    // A link is kept, and what it names is written.
+    std::os::unix::fs::symlink("target.html", scratch.0.join("link.html")).unwrap();
+    assert!(scratch.rtc(&["explore", "k.rt", "--signature", SIGNATURE, "-o", "link.html"]).status.success());
+    assert!(std::fs::read_link(scratch.0.join("link.html")).is_ok() && scratch.0.join("target.html").is_file());
+    let left: Vec<_> = std::fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".tmp")), "{left:?}");
+}
+
 #[test]
 fn a_served_page_follows_its_file() {
     let scratch = launch_scratch("explore-serve");

@@ -62,6 +62,9 @@ fn types_layouts_and_heat_are_shown() {
     browser.until(
         "[...document.querySelectorAll('.cm-heat')].filter((heat) => heat.textContent.endsWith('%')).length > 2",
     );
+    // The share is read on the bar behind it, which has no contrast to a dim text.
+    let color = "new Set([document.body, ...document.querySelectorAll('.cm-heat')].map((own) => getComputedStyle(own).color)).size";
+    assert_eq!(browser.value(color), 1);
     // The pointer over the name of a value.
     let place = browser.value(
         "(() => { const { left, top, bottom } = rtc.view.coordsAtPos(rtc.view.state.doc.toString().indexOf('e = tl.exp')); return [left + 3, (top + bottom) / 2]; })()",

@@ -1,21 +1,16 @@
 //! The page of `rtc explore` in a browser: its script runs, and lines light up together.
 #![allow(clippy::unwrap_used)]
 
+mod browser;
 mod scratch;
 
-use rtc_test_needs::{Need, missing};
+use browser::Browser;
 use scratch::{LAUNCH, Scratch, tensors, tutorial};
 use std::process::Command;
 
 /// The document after the page has run, with more script at its end; nothing without a browser.
 fn run(scratch: &Scratch, script: &str) -> Option<String> {
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
-    else {
-        missing(Need::Browser);
-        return None;
-    };
+    let browser = browser::command()?;
     let page = std::fs::read_to_string(scratch.0.join("k.html")).unwrap();
     let driven = page.replace("</body>", &format!("<script>\n{script}\n</script></body>"));
     assert_ne!(page, driven);
@@ -97,4 +92,52 @@ fn the_timeline_of_the_tutorial_has_copies_two_iterations_ahead() {
                   document.title = [...rings, copies.length > 20, ahead.length === copies.length].join(', ');";
     let Some(document) = run(&scratch, script) else { return };
     assert_eq!(title(&document), format!("line {}:2, line {}:2, true, true", lines[0], lines[1]));
+}
+
+/// The launch of another program has no counts, and no empty column for them.
+#[test]
+fn what_was_not_counted_is_not_shown() {
+    let scratch = page("explore-counted");
+    let count = "document.title = [document.querySelectorAll('.row .heat').length > 8, document.querySelectorAll('#view-launch svg').length, \
+                 document.querySelector('#view-launch').textContent.includes('recorded by a program')].join(' ');";
+    let Some(document) = run(&scratch, count) else { return };
+    assert_eq!(title(&document), "true 2 false");
+    let counted = std::fs::read_to_string(scratch.0.join("k.html")).unwrap();
+    let recording = r#""executor":"program","#;
+    let timeline = r#""timeline":{"recording":{"device":"emulator","blocks":1,"events":1,"lost":0},"#;
+    let other = counted.replace(r#""executor":"emulator","#, recording).replace(r#""timeline":{"#, timeline);
+    assert_ne!(counted, other);
+    scratch.write("k.html", other);
+    let Some(document) = run(&scratch, count) else { return };
+    assert_eq!(title(&document), "false 0 true");
+}
+
+/// In a window of a phone's width, with warps of several blocks.
+#[test]
+fn labels_have_room_in_a_narrow_window() {
+    let scratch = Scratch::new("explore-narrow");
+    let (source, _) = tutorial(&scratch);
+    let recorded =
+        ["--no-sanitize", "--instrument", "--instrument-blocks", "12", "--device", "emulator", "-o", "k.html"];
+    let launch = ["explore", &source, "--launch", "matmul.json", "--arch", "sm_80"];
+    let output = scratch.rtc(&[&launch[..], &recorded].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let url = format!("file://{}", scratch.0.join("k.html").display());
+    let Some(mut browser) = Browser::open(&scratch.0.join("profile"), &url, (390, 800)) else { return };
+    browser.until("document.querySelectorAll('#views button').length === 5");
+    // What is wider than the window, in each view.
+    let wide = "[...document.querySelectorAll('#views button')].filter((button) => (button.click(), \
+                document.documentElement.scrollWidth > innerWidth)).map((button) => button.textContent).join()";
+    assert_eq!(browser.value(wide), "");
+    browser.value("document.querySelector('#views [data-view=timeline]').click()");
+    browser.until("document.querySelector('#time svg .lane')");
+    // Names of warps end before the bars, numbers of cycles before the edge of the picture.
+    let texts = "(() => { const svg = document.querySelector('#time svg'), lane = svg.querySelector('.lane').x.baseVal.value;\n\
+                 const end = (text) => text.getBBox().x + text.getBBox().width, width = svg.width.baseVal.value;\n\
+                 const all = [...svg.querySelectorAll('text:not(.on)')], names = all.filter((text) => text.getAttribute('x') === '2');\n\
+                 return [names.length, ...names.filter((text) => end(text) > lane), ...all.filter((text) => end(text) > width)]\
+                 .map((text) => text.textContent ?? text).join(); })()";
+    let found = browser.value(texts);
+    let found = found.as_str().unwrap();
+    assert!(found.parse::<u32>().is_ok_and(|names| names >= 12 * 4), "{found}");
 }

@@ -18,6 +18,7 @@ mod places;
 mod recorded;
 mod serve;
 mod timeline;
+mod trace_file;
 
 pub use edit::{EditSetup, Editing, Limits, edit};
 pub use html::{failure, html};
@@ -25,6 +26,7 @@ pub use model::*;
 pub use recorded::{Recorded, recorded};
 pub use serve::{Served, serve};
 pub use timeline::chrome_trace;
+pub use trace_file::{NotATrace, TraceOf, recorded_trace, trace_of, trace_timeline};
 
 use places::Places;
 use rtc_emulator::counters::Counters;
@@ -60,7 +62,8 @@ pub struct Input<'a> {
 /// A launch in the emulator or the interpreter.
 #[derive(Clone, Debug)]
 pub struct LaunchInput {
-    /// The executor: `emulator`, or `interpreter`, which has neither counters nor a timeline.
+    /// The executor: `emulator`; `interpreter`, which has neither counters nor a timeline; `program` for a launch of another
+    /// program that recorded its timeline, which has no counters.
     pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],

@@ -156,7 +156,8 @@ pub struct Resources {
 /// A launch in the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Launch {
-    /// `emulator` or `interpreter`; counts, the timeline and rooflines are those of the emulator.
+    /// `emulator` or `interpreter`; counts, the timeline and rooflines are those of the emulator. Or `program`: only the
+    /// timeline is known.
     pub executor: &'static str,
     /// Blocks.
     pub grid: [u32; 3],

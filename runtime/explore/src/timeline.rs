@@ -83,6 +83,9 @@ pub fn chrome_trace(timeline: &Timeline) -> Value {
             "iteration": bar.iteration,
             "stage": bar.stage,
             "bytes": bar.bytes,
+            "events": bar.events,
+            "awaited_in": bar.awaited.and_then(|awaited| awaited.iteration),
+            "ahead": bar.awaited.and_then(|awaited| awaited.ahead),
         });
         let name = bar.kind.name();
         if matches!(bar.kind, BarKind::Compute | BarKind::Wait | BarKind::Barrier) {

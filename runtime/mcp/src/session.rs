@@ -307,9 +307,12 @@ fn answer_of(tool: Tool, ended: &Ended) -> Value {
         match ended.status {
             Some(0) => Value::Null,
             Some(1) if tool.is_of_python() && object.is_some() => Value::Null,
-            Some(status) => {
-                json!({"code": "internal", "message": format!("the command ended with the status {status}: {}", last(&ended.text))})
-            }
+            Some(status) => match error_in(&ended.text) {
+                Some((code, message)) => json!({"code": code, "message": message}),
+                None => {
+                    json!({"code": "internal", "message": format!("the command ended with the status {status}: {}", last(&ended.text))})
+                }
+            },
             None => {
                 let code = if tool.is_of_python() { "python" } else { "internal" };
                 json!({"code": code, "message": "the command ended by a signal: it needed more memory or time than the server allows, \
@@ -326,6 +329,11 @@ fn answer_of(tool: Tool, ended: &Ended) -> Value {
         "result": result,
         "seconds": (ended.seconds * 1e3).round() / 1e3,
     })
+}
+
+/// The error that a command wrote as text, `error[CODE]: MESSAGE`.
+fn error_in(text: &str) -> Option<(&str, &str)> {
+    text.lines().rev().find_map(|line| line.strip_prefix("error[")?.split_once("]: "))
 }
 
 /// The last lines of a text.
@@ -349,4 +357,28 @@ fn artifacts(folder: &Path, has_ptx: bool) -> std::io::Result<Value> {
         kernels.push(metadata);
     }
     Ok(json!({"kernels": kernels}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(tool: Tool, status: i32, text: &str) -> Value {
+        let (out, diagnostics) = Default::default();
+        let text = text.to_owned();
+        answer_of(tool, &Ended { status: Some(status), out, text, diagnostics, is_late: false, seconds: 0.0 })["error"]
+            .clone()
+    }
+
+    #[test]
+    fn errors_that_are_text_keep_their_code() {
+        let unknown = "note: of rtc\nerror[unknown-code]: there is no code or function `x`\n";
+        assert_eq!(
+            answer(Tool::Explain, 1, unknown),
+            json!({"code": "unknown-code", "message": "there is no code or function `x`"})
+        );
+        let crashed = answer(Tool::Explain, 101, "thread panicked\n");
+        assert_eq!(crashed["code"], "internal");
+        assert!(crashed["message"].as_str().is_some_and(|text| text.ends_with("thread panicked")), "{crashed}");
+    }
 }

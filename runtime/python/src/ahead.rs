@@ -5,6 +5,7 @@
 use crate::compiled::{Ready, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::Copies;
+use crate::instrument;
 use crate::interrupted::interruptible;
 use crate::journal;
 use crate::place::{self, Memory};
@@ -112,11 +113,18 @@ pub(crate) fn launch(
         let stream = place::stream_of(py, device, stream)?;
         place::wait_for(py, device, &stream, &reading.after)?;
         let watched = journal::begin(py, device, &stream, &reading.ranges, copies.is_some())?;
+        let recording = match instrument::is_active() {
+            true => instrument::begin(py, ready, device, (0..expected).map(name_of))?,
+            false => None,
+        };
+        // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
+        let start = || match &recording {
+            Some(recording) => unsafe { recording.launch(&stream, grid, args) },
+            None => unsafe { ready.ready.launch_unchecked(&stream, grid, args) },
+        };
         let launched = match &copies {
-            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
-            None => Ok(unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
-            // SAFETY: as above.
-            Some(_) => interruptible(py, || unsafe { ready.ready.launch_unchecked(&stream, grid, args) }),
+            None => Ok(start()),
+            Some(_) => interruptible(py, start),
         };
         let ended = match &copies {
             Some(copies) => writes::write_back(py, &specialization.kernel, copies),
@@ -124,8 +132,11 @@ pub(crate) fn launch(
         };
         launched?.map_err(|error| runtime_error(py, &error))?;
         ended?;
-        match watched {
-            Some(watched) => watched.end(py, &stream, ready, grid, copies.is_some(), name_of),
+        if let Some(watched) = watched {
+            watched.end(py, &stream, ready, grid, copies.is_some(), name_of)?;
+        }
+        match recording {
+            Some(recording) => recording.end(py, &stream, grid),
             None => Ok(()),
         }
     })

@@ -31,7 +31,7 @@ impl Launch for Kernel {
     const CALL: &'static Definition = &definition(answer::<Kernel>);
 
     fn launch(slf: &Bound<'_, Kernel>, grid: &Bound<'_, PyAny>, given: &Given<'_>) -> PyResult<Py<PyAny>> {
-        let known = if kernel::is_hooked() { None } else { recent::launch(slf, grid, given) };
+        let known = if kernel::is_watched() { None } else { recent::launch(slf, grid, given) };
         known.unwrap_or_else(|| Python::attach(|py| long_way(py, slf, grid, given)))
     }
 }

@@ -72,6 +72,18 @@ fn options_json(options: &LaunchOptions) -> serde_json::Result<Value> {
     Ok(all)
 }
 
+/// A specialization as JSON, as `rtc build --spec` takes it.
+pub(crate) fn spec_json(of: &Specialization) -> PyResult<String> {
+    let mut args = Vec::new();
+    for arg in &of.args {
+        let mut field = kind_json(&arg.kind);
+        field.insert("name".into(), arg.name.clone().into());
+        args.push(Value::Object(field));
+    }
+    let options = options_json(&of.options).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(json!({"kernel": of.kernel, "args": args, "options": options}).to_string())
+}
+
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
@@ -120,15 +132,7 @@ impl Ready {
 
     /// What it was compiled for as JSON, as `rtc build --spec` takes it.
     fn spec(&self) -> PyResult<String> {
-        let of = self.specialization();
-        let mut args = Vec::new();
-        for arg in &of.args {
-            let mut field = kind_json(&arg.kind);
-            field.insert("name".into(), arg.name.clone().into());
-            args.push(Value::Object(field));
-        }
-        let options = options_json(&of.options).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(json!({"kernel": of.kernel, "args": args, "options": options}).to_string())
+        spec_json(self.specialization())
     }
 
     /// The launch options that it was compiled with.

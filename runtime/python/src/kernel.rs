@@ -8,6 +8,7 @@ use crate::error::{compile_error, runtime_error};
 use crate::filled::Fillings;
 use crate::grid::{self, Meta};
 use crate::host::Copies;
+use crate::instrument;
 use crate::interrupted::interruptible;
 use crate::journal;
 use crate::place::{self, Memory};
@@ -157,9 +158,10 @@ impl Kernel {
 /// Positional arguments, keywords, options.
 type Bindable<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>, Option<&'a Bound<'py, PyDict>>);
 
-/// Whether some hook is to be told of launches.
-pub(crate) fn is_hooked() -> bool {
-    HOOKED.load(Ordering::Relaxed)
+/// Whether some hook is to be told of launches, or some of them are recorded.
+#[inline]
+pub(crate) fn is_watched() -> bool {
+    HOOKED.load(Ordering::Relaxed) || instrument::is_active()
 }
 
 /// Launches, or only makes ready.
@@ -170,8 +172,8 @@ pub(crate) fn launch<'py>(
     (args, kwargs, options): Bindable<'_, 'py>,
 ) -> PyResult<Py<PyAny>> {
     let py = slf.py();
-    let hooked = is_hooked();
-    let is_plain = !warmup && !hooked && options.is_none();
+    let hooked = HOOKED.load(Ordering::Relaxed);
+    let is_plain = !warmup && !is_watched() && options.is_none();
     if is_plain && let Some(launched) = recent::launch_of(slf, grid, args, kwargs) {
         return launched;
     }
@@ -212,6 +214,14 @@ pub(crate) fn launch<'py>(
         let stream = current.stream(py)?;
         place::wait_for(py, device, &stream, &reading.after)?;
         let watched = journal::begin(py, device, &stream, &reading.ranges, copies.is_some())?;
+        let of = || compiled::Ready { ready: ready.clone(), program: variant.program.clone() };
+        let recording = match instrument::is_active() {
+            true => {
+                let given = core.params.iter().zip(&call.values).filter(|(_, value)| value.is_some());
+                instrument::begin(py, &of(), device, given.map(|(param, _)| param.name.to_string()))?
+            }
+            false => None,
+        };
         let told = |hook: &str| {
             let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
             let given = PyTuple::new(py, given)?;
@@ -220,11 +230,14 @@ pub(crate) fn launch<'py>(
         if hooked {
             told("_enter")?;
         }
+        // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
+        let start = || match &recording {
+            Some(recording) => unsafe { recording.launch(&stream, grid, args) },
+            None => unsafe { ready.launch_unchecked(&stream, grid, args) },
+        };
         let launched = match copies {
-            // SAFETY: as with Triton, the program that launches guarantees the sizes of its arrays.
-            None => Ok(unsafe { ready.launch_unchecked(&stream, grid, args) }),
-            // SAFETY: as above.
-            Some(_) => interruptible(py, || unsafe { ready.launch_unchecked(&stream, grid, args) }),
+            None => Ok(start()),
+            Some(_) => interruptible(py, start),
         };
         // A kernel that ended with a fault, or was interrupted, has written, too.
         let ended = match &copies {
@@ -234,8 +247,10 @@ pub(crate) fn launch<'py>(
         launched?.map_err(|error| runtime_error(py, &error))?;
         ended?;
         if let Some(watched) = watched {
-            let of = compiled::Ready { ready: ready.clone(), program: variant.program.clone() };
-            watched.end(py, &stream, &of, grid, copies.is_some(), |param| core.params[param].name.to_string())?;
+            watched.end(py, &stream, &of(), grid, copies.is_some(), |param| core.params[param].name.to_string())?;
+        }
+        if let Some(recording) = recording {
+            recording.end(py, &stream, grid)?;
         }
         if hooked {
             told("_exit")?;

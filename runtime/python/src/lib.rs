@@ -2,7 +2,7 @@
 //!
 //! A launch from Python goes through here from end to end: arguments are bound to parameters (`bind.rs`), turned into
 //! values (`value.rs`, by what `kind.rs` knows of their types), given a device (`place.rs`; arrays on the CPU go to the emulator,
-//! `host.rs`; `foreign.rs` and `dlpack.rs` read arrays of other libraries, `writes.rs` guards those that are read-only, `journal.rs` records what `rtc verify` judges by), and handed to `rtc_runtime::jit`, which finds or compiles the kernel. No text is compared on the way. A launch
+//! `host.rs`; `foreign.rs` and `dlpack.rs` read arrays of other libraries, `writes.rs` guards those that are read-only, `journal.rs` records what `rtc verify` judges by, `instrument.rs` takes timelines of launches), and handed to `rtc_runtime::jit`, which finds or compiles the kernel. No text is compared on the way. A launch
 //! like an earlier one is recognized and made in a tenth of the time (`recent.rs`, `tensor.rs`).
 //!
 //! The configurations of a search are compiled at the same time (`several.rs`), and later launches find theirs without asking
@@ -23,6 +23,7 @@ mod foreign;
 mod golden;
 mod grid;
 mod host;
+mod instrument;
 mod interrupted;
 mod journal;
 mod kernel;
@@ -51,6 +52,7 @@ fn _rtc(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(golden::replay, module)?)?;
     module.add_function(wrap_pyfunction!(golden::count_flops, module)?)?;
     module.add_function(wrap_pyfunction!(grid::cdiv, module)?)?;
+    module.add_function(wrap_pyfunction!(instrument::instrument_search, module)?)?;
     module.add_function(wrap_pyfunction!(journal::journal_open, module)?)?;
     module.add_function(wrap_pyfunction!(journal::journal_trials, module)?)?;
     module.add_function(wrap_pyfunction!(kind::register, module)?)?;

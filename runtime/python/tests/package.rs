@@ -179,6 +179,12 @@ fn sanitizer() {
     run("sanitizer");
 }
 
+/// Timelines of the launches of a program.
+#[test]
+fn instrumented() {
+    run("instrumented");
+}
+
 #[test]
 fn autotuning() {
     run("autotuning");

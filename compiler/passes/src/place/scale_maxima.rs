@@ -110,7 +110,7 @@ impl ScaledMaximum {
         let value = scaled(&mut Builder::at_end(kernel, blocks[0]), unscaled, self.by, Some(factor))?;
         Builder::at_end(kernel, blocks[0]).yield_values(&[value])?;
         let ty = kernel.value_type(source);
-        let own = kernel.clone_op(self.product, &kernel.op(self.product).operands.to_vec(), &[ty]);
+        let own = kernel.clone_op(self.product, &[self.of, self.by], &[ty]);
         kernel.insert_op(own, rtc_ir::Position::End(blocks[1]));
         let mut map: ValueMap = [(source, kernel.result(own, 0))].into_iter().collect();
         let plain = kernel.clone_whole(self.reduce, &mut map);
@@ -158,7 +158,7 @@ fn is_extremum(kernel: &Kernel, reduce: Op) -> bool {
 fn same_for_all(kernel: &Kernel, value: Value) -> Option<Option<Value>> {
     match kernel.kind(kernel.def_op(value)?) {
         OpKind::Constant { .. } => Some(None),
-        OpKind::Splat {} => Some(Some(kernel.operand(kernel.def_op(value)?, 0))),
+        OpKind::Splat {} => Some(Some(view::Splat::at(kernel, kernel.def_op(value)?).scalar())),
         _ => None,
     }
 }
@@ -172,9 +172,9 @@ struct Sum {
 
 /// How an operation adds something to a product, which is one of its operands.
 fn adds(kernel: &Kernel, op: Op, product: Value) -> Option<Sum> {
-    let (lhs, rhs, subtracts) = match kernel.kind(op) {
-        OpKind::AddF {} => (kernel.operand(op, 0), kernel.operand(op, 1), false),
-        OpKind::SubF {} => (kernel.operand(op, 0), kernel.operand(op, 1), true),
+    let (lhs, rhs, subtracts) = match (view::AddF::of(kernel, op), view::SubF::of(kernel, op)) {
+        (Some(sum), _) => (sum.lhs(), sum.rhs(), false),
+        (_, Some(difference)) => (difference.lhs(), difference.rhs(), true),
         _ => return None,
     };
     match (lhs == product, rhs == product) {

@@ -114,6 +114,9 @@ function layout_tip(layout) {
   return [element("div", { class: "dim" }, layout.words), canvas];
 }
 
+/** Whether the launch was counted: that of another program, or of the interpreter, was not. */
+const is_counted = () => page.launch?.executor === "emulator";
+
 const HEATS = {
   warps: ["instructions", (heat) => heat.warps, count],
   sectors: ["sectors per request", (heat) => heat.requests ? heat.sectors / heat.requests : 0, (value) => value.toFixed(1)],
@@ -138,7 +141,7 @@ function draw_source(pane) {
       const shade = share ? `background: color-mix(in srgb, var(--heat) ${Math.round(15 + 75 * share / most)}%, transparent)` : undefined;
       lines.push({
         t, p: place === undefined ? [] : [place], number: at + 1,
-        heat: page.launch ? element("span", { class: "heat", style: shade, title: heat ? heat_text(heat) : undefined }, share ? text(share) : "") : undefined,
+        heat: is_counted() ? element("span", { class: "heat", style: shade, title: heat ? heat_text(heat) : undefined }, share ? text(share) : "") : undefined,
         below: place === undefined ? [] : remarks.filter((data) => data.places[0] === place).map((data) => remark(data)),
       });
     });
@@ -184,7 +187,7 @@ function draw_ir(pane, with_changes) {
 function start_code() {
   const heat = element("select", { "aria-label": "counts by line", onchange: () => { state.heat = heat.value; draw_source(source); pick(state.place, "source"); } },
     ...Object.entries(HEATS).map(([name, [title]]) => element("option", { value: name }, title)));
-  const source = make_pane("source", "Source", page.launch ? heat : undefined);
+  const source = make_pane("source", "Source", is_counted() ? heat : undefined);
   draw_source(source);
 
   const last = page.passes.length - 1;
@@ -207,7 +210,7 @@ function start_code() {
 
   const ptx = make_pane("ptx", "PTX");
   const counts = new Map(page.launch?.ptx_heat || []);
-  fill(ptx, page.ptx.map((line, at) => ({ ...line, is_hot: counts.has(at + 1), heat: page.launch ? element("span", { class: "heat dim" }, counts.has(at + 1) ? count(counts.get(at + 1)) : "") : undefined })), WORDS.ptx);
+  fill(ptx, page.ptx.map((line, at) => ({ ...line, is_hot: counts.has(at + 1), heat: is_counted() ? element("span", { class: "heat dim" }, counts.has(at + 1) ? count(counts.get(at + 1)) : "") : undefined })), WORDS.ptx);
   if (page.sass) fill(make_pane("sass", "SASS"), page.sass, WORDS.ptx);
   return go;
 }

@@ -35,12 +35,12 @@ function roofline(launch, roof) {
 function start_launch() {
   const view = byId("view-launch"), launch = page.launch;
   if (!launch) { view.append(element("p", { class: "dim" }, "Counters, findings and the timeline are those of a launch: rtc explore FILE --launch LAUNCH.json")); return; }
-  view.append(element("p", {}, `Grid ${launch.grid.join(" × ")}, ` + (launch.executor === "interpreter" ? "in the interpreter of the tile IR. Counts, rooflines and the timeline are those of a run in the emulator." : `${page.resources.threads} threads per block, in the emulator. The counts are the same in every run.`)));
+  view.append(element("p", {}, `Grid ${launch.grid.join(" × ")}, ` + (launch.executor === "interpreter" ? "in the interpreter of the tile IR. Counts, rooflines and the timeline are those of a run in the emulator." : launch.executor === "program" ? `${page.resources.threads} threads per block, recorded by a program on ${launch.timeline.recording.device}. Counts, findings and rooflines are those of a launch in the emulator: rtc explore FILE --launch LAUNCH.json` : `${page.resources.threads} threads per block, in the emulator. The counts are the same in every run.`)));
   if (launch.fault) view.append(remark({ severity: "error", code: "fault", message: launch.fault, places: [], notes: [] }));
   launch.findings.forEach((data) => view.append(remark(data, true)));
   if (launch.outputs.length) view.append(element("h2", {}, "Tensors after the launch"), element("div", { class: "scroll" }, element("table", { id: "outputs", style: "width: auto" }, ...launch.outputs.map((output) => element("tr", {},
     element("td", { class: "mono" }, output.name), element("td", { class: "mono dim" }, `${output.dtype}[${output.shape.join(", ")}]`), element("td", { class: "mono" }, output.first.join("  ") + (output.shape.reduce((a, b) => a * b, 1) > output.first.length ? "  .." : "")))))));
-  if (launch.executor === "interpreter") return;
+  if (!is_counted()) return;
   const columns = element("div", { class: "columns" });
   const split = (level) => `read ${bytes(level.read)}, written ${bytes(level.written)}`;
   columns.append(meters("Bytes moved by each level", launch.levels.map((level) => [level.name, level.read + level.written, split(level)]), bytes));

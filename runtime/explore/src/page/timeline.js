@@ -39,7 +39,8 @@ function draw_timeline() {
   if (!time || !page.launch) return;
   const { timeline } = page.launch;
   const last = timeline.is_truncated ? Math.max(1, ...timeline.bars.map((bar) => bar.end)) : Math.max(1, timeline.cycles);
-  const label = innerWidth < 760 ? 84 : 120, room = Math.max(200, time.clientWidth - label - 4);
+  // With several blocks, "block 10, warp 12".
+  const narrow = timeline.warps > timeline.warps_per_block ? 108 : 84, label = innerWidth < 760 ? narrow : 120, room = Math.max(200, time.clientWidth - label - 4);
   time_scale ??= room / last;
   const width = Math.max(room, last * time_scale), x = (cycle) => label + cycle * time_scale;
   const rows = time_rows(timeline), gap = 2;
@@ -60,7 +61,11 @@ function draw_timeline() {
     }
     y += row.height + gap;
   }
-  for (let cycle = 0; cycle <= last; cycle += step) marks.append(element("line", { class: "axis", x1: x(cycle), x2: x(cycle), y1: 14, y2: y }), element("text", { class: "dim", x: x(cycle) + 2, y: 11 }, count(cycle)));
+  for (let cycle = 0; cycle <= last; cycle += step) {
+    // The last number may have no room on the right of its line.
+    const is_last = label + width - x(cycle) < 44;
+    marks.append(element("line", { class: "axis", x1: x(cycle), x2: x(cycle), y1: 14, y2: y }), element("text", { class: "dim", x: x(cycle) + (is_last ? -2 : 2), y: 11, "text-anchor": is_last ? "end" : "start" }, count(cycle)));
+  }
   svg.setAttribute("height", y + 4);
   time.replaceChildren(svg);
 }

@@ -3,6 +3,8 @@
     python -m rtc program.py [arguments]
     python -m rtc -m module [arguments]       such as  python -m rtc -m pytest tests/
     python -m rtc -c "import triton; .."
+    python -m rtc --instrument DIR program.py [arguments]
+                                              also writes a timeline of the first launch of each kernel into DIR
     python -m rtc verify | bench | precision FILE.py
     python -m rtc fix [--write] [--diff] [--check] FILE.py ..
                                               rewrites block pointers, which Triton has no longer
@@ -21,6 +23,10 @@ from . import _as_triton
 COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "fix": "_fix"}
 #: Commands that need nothing of Python. A program of such a name is `./run`.
 OF_THE_COMPILER = ("build", "emit", "run", "tune", "explain-speed", "explore", "cache", "devices", "mcp")
+
+#: Options before a program: their variable, and what follows them.
+INSTRUMENT = {"--instrument": ("RTC_INSTRUMENT", "the folder for the timelines"),
+              "--instrument-blocks": ("RTC_INSTRUMENT_BLOCKS", "the number of blocks that record")}
 
 
 def console() -> int:
@@ -67,6 +73,24 @@ def explain(names: list[str]) -> int:
     return 0
 
 
+def instrumented(arguments: list[str]) -> "list[str] | None":
+    """What follows `--instrument DIR` and `--instrument-blocks N`, which are settings of the process; None where they are wrong."""
+    while arguments and arguments[0].split("=")[0] in INSTRUMENT:
+        name, _, value = arguments[0].partition("=")
+        taken = 1
+        if not value:
+            value, taken = arguments[1] if len(arguments) > 1 else "", 2
+        if not value or value.startswith("-"):
+            print(f"python -m rtc {name}: {INSTRUMENT[name][1]} is missing", file=sys.stderr)
+            return None
+        os.environ[INSTRUMENT[name][0]] = value
+        arguments = arguments[taken:]
+    if not arguments:
+        print("python -m rtc --instrument: the program is missing", file=sys.stderr)
+        return None
+    return arguments
+
+
 def main() -> int:
     """Runs a program or a command by the arguments of the process; gives the exit status."""
     arguments = sys.argv[1:]
@@ -82,6 +106,9 @@ def main() -> int:
         return doctor(arguments[1:])
     if arguments[0] == "explain":
         return explain(arguments[1:])
+    arguments = instrumented(arguments)
+    if arguments is None:
+        return 2
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
     os.environ["RTC_AS_TRITON"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])

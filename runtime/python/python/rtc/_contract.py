@@ -120,6 +120,8 @@ def load_module(path):
         raise Problem("import", f"{path} imports `{error.name}`, which is not installed{hint}") from error
     except SystemExit as error:
         raise Problem("import", f"{path} ended the process with the status {error.code} while it was imported") from error
+    except Problem:
+        raise
     except Exception as error:
         raise Problem("import", f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     return module

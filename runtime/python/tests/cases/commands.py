@@ -262,18 +262,41 @@ class Verify(unittest.TestCase):
                 self.assertTrue(done.returncode == 1 and text in done.stderr, done.stderr)
 
     def test_graphs_are_refused(self):
-        """What a replay writes is in no journal: the capture is refused."""
+        """What a replay writes is in no journal: capture and replay are refused."""
         stub = ("import sys, types\ntorch = types.ModuleType('torch')\ntorch.Tensor = type('Tensor', (), {})\nclass CUDAGraph:\n"
-                "    def capture_begin(self):\n        pass\ntorch.cuda = types.SimpleNamespace(CUDAGraph=CUDAGraph)\ntorch.utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=False))\n"
+                "    def capture_begin(self):\n        pass\n    def replay(self):\n        pass\ntorch.cuda = types.SimpleNamespace(CUDAGraph=CUDAGraph)\ntorch.utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=False))\n"
                 "torch.__getattr__ = lambda name: lambda *_, **__: False\nsys.modules['torch'] = torch\n")
         for call, code, text in [("CUDAGraph().capture_begin()", "no-verdict", "captures its launches in a CUDA graph"),
+                                 ("CAPTURED.replay()", "no-verdict", "or replays one"),
                                  ("CUDAGraph()", None, "")]:
-            new = stub + f"def kernel_fn(*inputs):\n    {call}\n    return wrapped(*inputs)\n\n\ndef wrapped("
+            new = stub + f"CAPTURED = CUDAGraph()\nCAPTURED.capture_begin()\ndef kernel_fn(*inputs):\n    {call}\n    return wrapped(*inputs)\n\n\ndef wrapped("
             with changed("gelu.py", "def kernel_fn(", new) as file:
                 done = rtc("verify", file.name, "--no-boundary", "--no-sanitize")
             found = json.loads(done.stdout)
             self.assertEqual((done.returncode, found.get("error", {}).get("code")), (1 if code else 0, code), done.stderr)
             self.assertIn(text, done.stdout)
+
+    def test_graphs_are_refused_before_a_file_can_keep_their_functions(self):
+        """A package in the place of PyTorch, of which the file takes functions while it is imported."""
+        graphs = ("class _CUDAGraph:\n    def capture_begin(self):\n        pass\n    def replay(self):\n        pass\n"
+                  "class CUDAGraph(_CUDAGraph):\n    def replay(self):\n        super().replay()\n")
+        package = ("import types\nfrom . import cuda\nTensor = type('Tensor', (), {})\n"
+                   "utils = types.SimpleNamespace(deterministic=types.SimpleNamespace(fill_uninitialized_memory=False))\n"
+                   "def __getattr__(name):\n    if name.startswith('__'):\n        raise AttributeError(name)\n    return lambda *_, **__: False\n")
+        with open(os.path.join(CONTRACTS, "gelu.py")) as file:
+            gelu = file.read()
+        for at_import, call in [("CUDAGraph().capture_begin()", ""), ("kept = CUDAGraph.replay", "kept(CUDAGraph())"),
+                                ("kept = CUDAGraph.__mro__[1].replay", "kept(CUDAGraph())"), ("", "")]:
+            with self.subTest(at_import=at_import), tempfile.TemporaryDirectory() as folder:
+                os.makedirs(os.path.join(folder, "torch", "cuda"))
+                new = f"import torch\nfrom torch.cuda import CUDAGraph\n{at_import}\ndef kernel_fn(*inputs):\n    {call}\n    return wrapped(*inputs)\n\n\ndef wrapped("
+                for name, text in [("torch/__init__.py", package), ("torch/cuda/__init__.py", "from .graphs import CUDAGraph\n"),
+                                   ("torch/cuda/graphs.py", graphs), ("replaying.py", gelu.replace("def kernel_fn(", new))]:
+                    with open(os.path.join(folder, name), "w") as file:
+                        file.write(text)
+                done = rtc("verify", os.path.join(folder, "replaying.py"), "--no-boundary", "--no-sanitize")
+            code = json.loads(done.stdout).get("error", {}).get("code")
+            self.assertEqual((done.returncode, code), (1, "no-verdict") if at_import else (0, None), done.stdout + done.stderr)
 
     def test_views_that_are_not_contiguous(self):
         with changed("gelu.py", "standard_normal(N).astype(np.float32)", "standard_normal(2 * N).astype(np.float32)[::2]") as file:

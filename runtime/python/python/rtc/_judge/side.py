@@ -117,13 +117,12 @@ class Candidate(Side):
 
         tuners: Any = Autotuner
         tuners._tune = quiet
-        answer = super().load(head, parts)
-        graphs.refuse()
-        return answer
+        graphs.refuse_when_loaded()
+        return super().load(head, parts)
 
     def run(self, head, parts):
         """Runs the wrapper on a case."""
-        # A wrapper may load PyTorch when it is called.
+        # A stand-in for PyTorch has no module whose import could be seen.
         graphs.refuse()
         mine = wire.unpack(head, parts, self.contract.inputs)
         recorder: Any = Recorder(keep=True) if head["keep"] else contextlib.nullcontext()

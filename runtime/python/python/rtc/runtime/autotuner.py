@@ -206,7 +206,11 @@ class Autotuner(_rtc.Tuned, KernelInterface):
         left = [config for config in configs if config not in timings]
         if left:
             self._compile(left, args, nargs, kwargs)
-            timings |= self._timings(left, lambda config, do_bench: self._bench(args, nargs, config, kwargs, do_bench))
+            _rtc.instrument_search(True)
+            try:
+                timings |= self._timings(left, lambda config, do_bench: self._bench(args, nargs, config, kwargs, do_bench))
+            finally:
+                _rtc.instrument_search(False)
         if knobs.autotuning.print:
             for config in configs:
                 print(f"Autotuning kernel {self.base_fn.__name__} with config {config}: {timings[config]}")
