@@ -22,12 +22,11 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::REGISTERS_PER_THREAD;
+use rtc_abi::{Plan, REGISTERS_PER_THREAD};
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, ValueDef, constant_bits, regions};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::tile::split_loops;
 use crate::work::pressure::words_of_tile;

@@ -24,13 +24,12 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::REGISTERS_PER_THREAD;
+use rtc_abi::{Plan, REGISTERS_PER_THREAD};
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, view};
 
 use super::add_makers;
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::work::pressure::words_of_tile;
 use crate::{Pass, PassContext, PassError};

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
+use rtc_abi::Plan;
 use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
@@ -17,7 +18,6 @@ use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;

@@ -9,6 +9,7 @@ pub(crate) mod scattered_rows;
 
 use std::collections::{HashMap, HashSet};
 
+use rtc_abi::Plan;
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
 use super::branch::branches;
@@ -16,7 +17,6 @@ use crate::PassError;
 use crate::access::addresses::Memory;
 use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
 use row_vectors::Row;

@@ -11,13 +11,12 @@
 //! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
-use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
+use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view};
 
 use super::expand_loop::{self, mma_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
-use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::{OTHER_REGISTERS, shared_bytes};
 use crate::work::least_registers;
