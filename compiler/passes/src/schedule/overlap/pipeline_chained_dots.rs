@@ -24,11 +24,11 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Plan, REGISTERS_PER_THREAD};
+use rtc_abi::Plan;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, view};
 
-use super::add_makers;
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
+use super::{add_makers, loops_of_partitions, registers_in_flight};
 use crate::pass::missing;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::work::pressure::words_of_tile;
@@ -59,23 +59,13 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
     if plan.chained == Some(false) {
         return Vec::new();
     }
-    let Some(division) = kernel.specialization() else { return Vec::new() };
-    // The assembler reserves registers for dots in flight within the number at the start; otherwise it serializes dots.
-    let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
-    let mut pairs = Vec::new();
-    for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
-        let registers = match kernel.kind(division) {
-            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
-            _ => REGISTERS_PER_THREAD,
-        };
-        let fits = |pair: &ChainedDots| {
-            let held = pair.registers(kernel);
-            plan.chained == Some(true) || held <= at_start && held + OTHER_REGISTERS <= registers
-        };
-        let loops = rtc_ir::walk_block(kernel, *partition).into_iter();
-        pairs.extend(loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits));
-    }
-    pairs
+    let most = registers_in_flight(kernel);
+    let found = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
+        let dots = ChainedDots::of(kernel, of)?;
+        let held = dots.registers(kernel);
+        (plan.chained == Some(true) || held <= most && held + OTHER_REGISTERS <= registers).then_some(dots)
+    });
+    found.collect()
 }
 
 /// A loop with two dots, the second of which depends on the first.
@@ -91,7 +81,6 @@ struct ChainedDots {
 
 impl ChainedDots {
     fn of(kernel: &Kernel, of: Op) -> Option<ChainedDots> {
-        let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
         let body = kernel.op(of).blocks[0];
         let ops: Vec<Op> = kernel.ops(body).collect();
         let end = *ops.last()?;
