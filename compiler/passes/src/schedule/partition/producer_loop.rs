@@ -7,7 +7,7 @@ use rtc_ir::{Kernel, Op, OpKind, Value, view};
 use super::config;
 use super::transfers::Transfer;
 use crate::PassError;
-use crate::access::box_analysis::BoxAccess;
+use crate::access::box_access::BoxAccess;
 use crate::access::refusal::Refusal;
 use crate::pass::missing;
 
