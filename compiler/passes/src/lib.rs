@@ -22,6 +22,7 @@
 //! | `schedule/partition` | warp specialization |
 //! | `report` | what was decided for each loop, and what would change it |
 
+mod dependence;
 mod matrix_unit;
 mod pass;
 mod pipeline;
