@@ -21,6 +21,16 @@ use std::str::FromStr;
 /// assert_eq!(&"ring=4 depth=3"[error.at], "depth=3");
 /// # Ok::<(), rtc_abi::InvalidPlan>(())
 /// ```
+///
+/// Decisions are listed, exchanged and drawn at random by name:
+///
+/// ```
+/// use rtc_abi::{Plan, PlanValue};
+/// let plan = Plan { ring: Some(4), ..Plan::default() };
+/// assert_eq!(plan.given(), [("ring", PlanValue::Number(4))]);
+/// assert_eq!(plan.with("ring", None).with("rows", Some(PlanValue::Answer(true))).to_string(), "rows=yes");
+/// assert_eq!(Plan::drawn(|choices| choices - 1).ring, Some(6));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Plan {
