@@ -87,8 +87,8 @@ def matmul(m, n, k, dtype):
                 bytes=moved, flops=2 * m * n * k, rate=rate, by_hand=lambda found: found.products(a, b, out))
 
 
-def attention(batch, heads, s, d, causal):
-    q, k, v = (torch.randn(batch, heads, s, d, device=DEVICE, dtype=torch.float16) for _ in range(3))
+def attention(batch, heads, s, d, causal, dtype=torch.float16):
+    q, k, v = (torch.randn(batch, heads, s, d, device=DEVICE, dtype=dtype) for _ in range(3))
     out = torch.empty_like(q)
     launch = lambda kernel, c: kernel[(s // c["BM"], batch * heads)](
         q, k, v, out, 1 / math.sqrt(d), q.stride(1), s, D=d, CAUSAL=causal, **c)

@@ -49,19 +49,21 @@ def layer_norm(x_ptr, w_ptr, b_ptr, out_ptr, stride, n, eps, BLOCK: tl.constexpr
 
 
 def cross_entropy(x_ptr, label_ptr, loss_ptr, stride, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    """Loss of a row in one pass: every 8 neighbours have a running maximum and a running sum."""
+    row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride
-    most = tl.full([BLOCK], -float("inf"), dtype=tl.float32)
-    total = tl.zeros([BLOCK], dtype=tl.float32)
+    most = tl.full([BLOCK // 8], -float("inf"), dtype=tl.float32)
+    total = tl.zeros([BLOCK // 8], dtype=tl.float32)
     for start in range(0, n, BLOCK):
-        i = start + tl.arange(0, BLOCK)
+        i = start + tl.arange(0, BLOCK // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
         x = tl.load(x_ptr + i, mask=i < n, other=-float("inf")).to(tl.float32)
-        higher = tl.maximum(most, x)
+        higher = tl.maximum(most, tl.max(x, axis=1))
         # Where nothing was seen yet, both are minus infinity.
-        total = tl.where(higher == -float("inf"), 0.0, total * tl.exp(most - higher) + tl.exp(x - higher))
+        base = tl.where(higher == -float("inf"), 0.0, higher)
+        total = total * tl.exp(most - base) + tl.sum(tl.exp(x - base[:, None]), axis=1)
         most = higher
     top = tl.max(most, axis=0)
-    sum_ = tl.sum(tl.where(most == -float("inf"), 0.0, total * tl.exp(most - top)), axis=0)
+    sum_ = tl.sum(total * tl.exp(most - top), axis=0)
     label = tl.load(label_ptr + row)
     tl.store(loss_ptr + row, tl.log(sum_) + top - tl.load(x_ptr + label).to(tl.float32))
 
@@ -117,7 +119,7 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM:
 
 def block_fp8(a_ptr, b_ptr, c_ptr, sa_ptr, sb_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
     """A (M x K) times B (N x K) transposed in fp8: a scale for each BK elements of a row of A, stored by columns, and for each
-    block of BK x BK of B."""
+    block of BK x BK of B. BN divides BK, so that a tile has one scale of B at a time."""
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     first = pid // (GROUP * tiles_n) * GROUP
@@ -130,11 +132,11 @@ def block_fp8(a_ptr, b_ptr, c_ptr, sa_ptr, sb_ptr, M, N, K, BM: tl.constexpr, BN
     inner = tl.arange(0, BK)
     a_ptrs = a_ptr + read[:, None] * K + inner[None, :]
     b_ptrs = b_ptr + columns[None, :] * K + inner[:, None]
-    scale_b = sb_ptr + columns // BK * (K // BK)
+    scale_b = sb_ptr + (tile_n * BN + tl.arange(0, 1)) // BK * (K // BK)
     sums = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K // BK):
         dot = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))
-        sums += dot * tl.load(sa_ptr + k * M + read)[:, None] * tl.load(scale_b + k)[None, :]
+        sums += dot * (tl.load(sa_ptr + k * M + read) * tl.load(scale_b + k))[:, None]
         a_ptrs += BK
         b_ptrs += BK
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)
@@ -185,3 +187,128 @@ def mla_decode(q_ptr, k_ptr, out_ptr, scale, S, HEADS: tl.constexpr, L: tl.const
         most = higher
     at = out_ptr + (batch * HEADS + heads)[:, None] * L + latent[None, :]
     tl.store(at, (sums / total[:, None]).to(out_ptr.dtype.element_ty))
+
+
+def softmax_split(x_ptr, out_ptr, part_ptr, count_ptr, stride, n, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
+    """Softmax of rows that one program cannot hold: SPLIT programs, which start one after the other, share a row and wait for
+    each other's maximum and sum. The counters, two for each row, are zero before and after."""
+    row, part = (tl.program_id(0) // SPLIT).to(tl.int64), tl.program_id(0) % SPLIT
+    i = part * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + i, mask=i < n, other=-float("inf")).to(tl.float32)
+    top = tl.max(x, axis=0)
+    tl.store(part_ptr + row * SPLIT * 2 + part, top)
+    tl.store(part_ptr + row * SPLIT * 2 + SPLIT + part, tl.sum(tl.exp(x - top), axis=0))
+    tl.atomic_add(count_ptr + row * 2, 1, sem="release")
+    while tl.atomic_add(count_ptr + row * 2, 0, sem="acquire") < SPLIT:
+        pass
+    parts = part_ptr + row * SPLIT * 2 + tl.arange(0, SPLIT)
+    tops = tl.load(parts)
+    top = tl.max(tops, axis=0)
+    scale = 1.0 / tl.sum(tl.load(parts + SPLIT) * tl.exp(tops - top), axis=0)
+    tl.store(out_ptr + row * stride + i, (tl.exp(x - top) * scale).to(out_ptr.dtype.element_ty), mask=i < n)
+    if tl.atomic_add(count_ptr + row * 2 + 1, 1, sem="relaxed") == SPLIT - 1:
+        tl.store(count_ptr + row * 2, 0)
+        tl.store(count_ptr + row * 2 + 1, 0)
+
+
+def cross_entropy_backward(x_ptr, label_ptr, grad_ptr, lse_ptr, out_ptr, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride + i, mask=i < n, other=0.0).to(tl.float32)
+    p = tl.exp(x - tl.load(lse_ptr + row))
+    g = tl.where(i == tl.load(label_ptr + row), p - 1.0, p) * tl.load(grad_ptr + row)
+    tl.store(out_ptr + row * stride + i, g.to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def rms_norm_backward(x_ptr, w_ptr, dy_ptr, rstd_ptr, dx_ptr, dw_ptr, M, stride, n, BLOCK: tl.constexpr):
+    """Each program takes every so many rows, and leaves one row of partial sums of the weight's gradient."""
+    i = tl.arange(0, BLOCK)
+    w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+    dw = tl.zeros([BLOCK], dtype=tl.float32)
+    for row in range(tl.program_id(0), M, tl.num_programs(0)):
+        at = row.to(tl.int64) * stride + i
+        x = tl.load(x_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + at, mask=i < n, other=0.0).to(tl.float32)
+        rstd = tl.load(rstd_ptr + row)
+        normal, wdy = x * rstd, w * dy
+        dx = (wdy - normal * (tl.sum(normal * wdy, axis=0) / n)) * rstd
+        dw += dy * normal
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), mask=i < n)
+    tl.store(dw_ptr + tl.program_id(0) * n + i, dw, mask=i < n)
+
+
+def layer_norm_backward(x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, M, stride, n, BLOCK: tl.constexpr,
+                        PARTS: tl.constexpr):
+    """As rms_norm_backward, with the gradient of the bias; a row has up to three parts of BLOCK elements."""
+    at = tl.arange(0, BLOCK)
+    dw0, dw1, dw2 = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    db0, db1, db2 = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for row in range(tl.program_id(0), M, tl.num_programs(0)):
+        first = row.to(tl.int64) * stride
+        mean, rstd = tl.load(mean_ptr + row), tl.load(rstd_ptr + row)
+        along, total = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+        for part in tl.static_range(PARTS):
+            i = part * BLOCK + at
+            x = tl.load(x_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+            dy = tl.load(dy_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+            wdy = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32) * dy
+            along += (x - mean) * rstd * wdy
+            total += wdy
+        slope, shift = tl.sum(along, axis=0) / n, tl.sum(total, axis=0) / n
+        for part in tl.static_range(PARTS):
+            i = part * BLOCK + at
+            x = tl.load(x_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+            dy = tl.load(dy_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+            wdy = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32) * dy
+            normal = (x - mean) * rstd
+            tl.store(dx_ptr + first + i, ((wdy - normal * slope - shift) * rstd).to(dx_ptr.dtype.element_ty), mask=i < n)
+            if part == 0:
+                dw0 += dy * normal
+                db0 += dy
+            elif part == 1:
+                dw1 += dy * normal
+                db1 += dy
+            else:
+                dw2 += dy * normal
+                db2 += dy
+    out = tl.program_id(0) * n + at
+    tl.store(dw_ptr + out, dw0, mask=at < n)
+    tl.store(db_ptr + out, db0, mask=at < n)
+    if PARTS > 1:
+        tl.store(dw_ptr + out + BLOCK, dw1, mask=at + BLOCK < n)
+        tl.store(db_ptr + out + BLOCK, db1, mask=at + BLOCK < n)
+    if PARTS > 2:
+        tl.store(dw_ptr + out + 2 * BLOCK, dw2, mask=at + 2 * BLOCK < n)
+        tl.store(db_ptr + out + 2 * BLOCK, db2, mask=at + 2 * BLOCK < n)
+
+
+def column_sums(x_ptr, out_ptr, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([ROWS, BLOCK], dtype=tl.float32)
+    for start in range(0, rows, ROWS):
+        row = start + tl.arange(0, ROWS)
+        total += tl.load(x_ptr + row[:, None] * n + i[None, :], mask=(row[:, None] < rows) & (i[None, :] < n), other=0.0)
+    tl.store(out_ptr + i, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=i < n)
+
+
+def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    """A (M x K) times the transpose of B (N x K), two numbers of 4 bits in each byte, with 8 as zero and a scale (K / SIZE x N)
+    for each SIZE elements of a row."""
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first = pid // (GROUP * tiles_n) * GROUP
+    size = min(tiles_m - first, GROUP)
+    rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
+    columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    a_ptrs = a_ptr + (rows % M)[:, None] * K + inner[None, :]
+    b_ptrs = b_ptr + columns[None, :] * (K // 2) + (inner // 2)[:, None]
+    shift = (inner % 2 * 4)[:, None]
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        scale = tl.load(scale_ptr + k * BK // SIZE * N + columns)
+        b = ((tl.load(b_ptrs) >> shift) & 15).to(a_ptr.dtype.element_ty) - 8.0
+        sums = tl.dot(tl.load(a_ptrs), (b * scale[None, :]).to(a_ptr.dtype.element_ty), sums)
+        a_ptrs += BK
+        b_ptrs += BK // 2
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)

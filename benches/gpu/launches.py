@@ -3,8 +3,6 @@
 import importlib.util
 import math
 import os
-from dataclasses import dataclass
-from typing import Callable
 
 import torch
 import torch.nn.functional as F
@@ -13,24 +11,8 @@ import triton
 import cases
 import kernels
 import programs
-
-COMPILERS = ("rtc", "triton")
-
-
-class NotOffered(Exception):
-    """A peer does not compute an entry; the message has the reason and begins with `not`."""
-
-
-@dataclass
-class Prepared:
-    """The calls of a peer by their configurations, and what they should compute."""
-
-    calls: list                 # (configuration, function)
-    want: Callable
-    tolerance: tuple
-    output: object = None       # that the calls write; otherwise they return the result
-    bytes: int = 0
-    flops: int = 0
+from prepared import COMPILERS, NotOffered, Prepared
+from row_launches import cross_entropy_backward, long_rows, norm_backward  # noqa: F401 (named by plan.py)
 
 
 def _of_case(peer, case, others=()):
@@ -74,7 +56,8 @@ def matmul(peer, m, n, k, dtype):
 
 
 def attention(peer, batch, heads, s, d, causal):
-    case = cases.attention(batch, heads, s, d, causal)
+    # FlashAttention-3 is built for bf16.
+    case = cases.attention(batch, heads, s, d, causal, torch.bfloat16)
 
     def fa3():
         from fa3_fwd_interface import flash_attn_func
@@ -140,7 +123,7 @@ def block_fp8(peer, m, n, k):
         scales = deep_gemm.get_mn_major_tma_aligned_tensor(sa)
         return Prepared([("", lambda: deep_gemm.fp8_gemm_nt((qa, scales), (qb, sb), out))], output=out, **common)
     kernel, columns = triton.jit(kernels.block_fp8), sa.T.contiguous()
-    tiles = [(128, 128, 4, 4), (128, 128, 8, 4), (64, 128, 4, 4), (256, 128, 8, 3), (16, 128, 4, 5)]
+    tiles = [(128, 128, 4, 4), (128, 128, 8, 4), (64, 128, 4, 4), (64, 64, 4, 6), (16, 128, 4, 5)]
     launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](qa, qb, out, columns, sb, m, n, k, BK=block, GROUP=8, **c)
     calls = [dict(BM=x, BN=y, num_warps=w, num_stages=s) for x, y, w, s in tiles]
     return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)
@@ -208,10 +191,42 @@ def mla_decode(peer, batch, length):
         table = torch.arange(batch * length // page, device=cases.DEVICE, dtype=torch.int32).view(batch, -1)
         lengths = torch.full((batch,), length, device=cases.DEVICE, dtype=torch.int32)
         metadata, splits = flash_mla.get_mla_metadata(lengths, heads, 1)
-        call = lambda: flash_mla.flash_mla_with_kvcache(q, cache, table, lengths, latent, metadata, splits, softmax_scale=scale)[0][:, 0]
+        # Builds for several targets keep the dense kernels of Hopper apart.
+        dense = {"use_legacy": True} if hasattr(flash_mla.flash_mla_interface, "get_mla_decoding_metadata") else {}
+        call = lambda: flash_mla.flash_mla_with_kvcache(q, cache, table, lengths, latent, metadata, splits, softmax_scale=scale, **dense)[0][:, 0]
         return Prepared([("", call)], **common)
     kernel, out = triton.jit(kernels.mla_decode), torch.empty(batch, heads, latent, device=cases.DEVICE, dtype=torch.bfloat16)
     tiles = [(64, 64, 8, 2), (64, 32, 8, 2), (16, 64, 4, 2), (16, 32, 4, 2)]
     launch = lambda c: kernel[(heads // c["BH"], batch)](q, keys, out, scale, length, HEADS=heads, L=latent, R=rope, **c)
     calls = [dict(BH=h, BN=n, num_warps=w, num_stages=s) for h, n, w, s in tiles]
     return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)
+
+
+def int4(peer, m, n, k):
+    """Weights of 4 bits with 8 as zero and a scale for each 128 of a row; fp16 otherwise."""
+    group, zero = 128, 8
+    x = torch.randn(m, k, device=cases.DEVICE, dtype=torch.float16)
+    w = torch.randn(n, k, device=cases.DEVICE)
+    tolerance = (2e-2, 2e-2 * math.sqrt(k))
+    common = dict(tolerance=tolerance, bytes=n * k // 2 + 2 * (m * k + m * n + n * k // group), flops=2 * m * n * k)
+    if peer == "humming":
+        from humming.layer import HummingLayer
+        from humming.schema.humming import HummingWeightSchema
+        schema = HummingWeightSchema(b_dtype="uint4", weight_scale_group_size=group)
+        layer = HummingLayer(shape_n=n, shape_k=k, weight_config=schema, torch_dtype=torch.float16).to(cases.DEVICE)
+        tensors = HummingWeightSchema.quant_tensor(w, schema, torch.float16)
+        wide = schema.dequant_tensors(tensors).float()
+        layer.load_from_tensors(tensors)
+        layer.transform()
+        return Prepared([("", lambda: layer(x))], lambda: x.float() @ wide.T, **common)
+    scale = (w.view(n, k // group, group).abs().amax(2) / 7).half()
+    q = (w.view(n, k // group, group) / scale[:, :, None]).round().add(zero).clamp(0, 15).to(torch.uint8)
+    wide = ((q.float() - zero) * scale[:, :, None]).view(n, k)
+    q = q.view(n, k)
+    packed, columns = q[:, ::2] | q[:, 1::2] << 4, scale.T.contiguous()
+    kernel, out = triton.jit(kernels.int4_matmul), torch.empty(m, n, device=cases.DEVICE, dtype=torch.float16)
+    tiles = [(16, 64, 128, 4, 4), (16, 128, 128, 4, 4), (32, 128, 64, 4, 4), (64, 128, 64, 4, 4), (64, 256, 64, 8, 4), (128, 128, 64, 4, 4),
+             (128, 256, 64, 8, 3), (128, 128, 64, 8, 3)]
+    launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, SIZE=group, GROUP=8, **c)
+    calls = [dict(BM=a, BN=b, BK=c, num_warps=w, num_stages=s) for a, b, c, w, s in tiles if a <= max(16, 2 * m)]
+    return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], lambda: x.float() @ wide.T, output=out, **common)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 #: The groups in the order of the page, with their headings.
 GROUPS = {
     "rows": "Row kernels",
+    "rows-backward": "Row kernels, backward",
     "matmul": "Matrix multiplication",
     "attention": "Attention, forward",
     "backward": "Attention, backward",
@@ -51,6 +52,7 @@ PEERS = {
     "fa3": Peer("FlashAttention-3", ("torch", "fa3_fwd_interface"), "fa3-fwd"),
     "deepgemm": Peer("DeepGEMM", ("torch", "deep_gemm"), "sgl-deep-gemm"),
     "quack": Peer("QuACK", ("torch", "quack"), "quack-kernels"),
+    "humming": Peer("Humming", ("torch", "humming"), "humming-kernels"),
     "flashmla": Peer("FlashMLA", ("torch", "flash_mla"), "sgl-flash-mla"),
 }
 
@@ -84,6 +86,16 @@ def entries():
     for kernel, m, n, dtype in rows:
         name = f"{kernel.replace('_', ' ')} {m}x{n} {dtype}"
         out.append(Entry("rows", name, "rows", (kernel, m, n, dtype), (*own, "quack")))
+    for m, n in ((4096, 65536), (1024, 262144)):
+        out.append(Entry("rows", f"softmax {m}x{n} float16", "long_rows", (m, n, "float16"), (*own, "quack")))
+    out.append(Entry("rows", "cross entropy 1024x262144 float16", "rows", ("cross_entropy", 1024, 262144, "float16"), (*own, "quack")))
+    for kind, sizes in (("rms_norm", (4096, 8192)), ("layer_norm", (4096, 12288))):
+        for n in sizes:
+            name = f"{kind.replace('_', ' ')} backward 16384x{n} bfloat16"
+            out.append(Entry("rows-backward", name, "norm_backward", (kind, 16384, n, "bfloat16"), (*own, "quack")))
+    for m, n in ((4096, 32000), (4096, 128256)):
+        name = f"cross entropy backward {m}x{n} bfloat16"
+        out.append(Entry("rows-backward", name, "cross_entropy_backward", (m, n, "bfloat16"), (*COMPILERS, "quack")))
     products = [((4096, 4096, 4096), "float16"), ((8192, 8192, 8192), "float16"), ((8192, 8192, 1024), "float16"),
                 ((4096, 11008, 4096), "float16"), ((4096, 4096, 4096), "bfloat16"), ((4096, 4096, 4096), "float32")]
     out += [Entry("matmul", f"matmul {_sizes(sizes)} {dtype}", "matmul", (*sizes, dtype), own) for sizes, dtype in products]
@@ -104,6 +116,8 @@ def entries():
     for tokens, experts, top, hidden, size in ((16, 8, 2, 4096, 14336), (2048, 8, 2, 4096, 14336), (64, 128, 8, 2048, 768), (4096, 128, 8, 2048, 768)):
         name = f"fused MoE {tokens} tokens, {experts} experts, {hidden}x{size}"
         out.append(Entry("engine", name, "moe", (tokens, experts, top, hidden, size), COMPILERS))
+    for m in (1, 16, 64, 512, 4096):
+        out.append(Entry("engine", f"int4 weights {m}x8192x8192", "int4", (m, 8192, 8192), (*COMPILERS, "humming")))
     for batch, length in ((64, 4096), (128, 8192)):
         out.append(Entry("engine", f"MLA decode {batch}x{length}", "mla_decode", (batch, length), (*COMPILERS, "flashmla")))
     return out

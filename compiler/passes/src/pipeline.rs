@@ -43,21 +43,23 @@ pub const PASSES: &[Pass] = &[
     schedule::operands::stage_operands::PASS,    // which loads can be copies is known from layouts and access widths
     schedule::pipeline::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
     schedule::pipeline::expand_loop::PASS,   // as decided
+    schedule::overlap::hide_rows::PASS,      // dots that are in flight for other reasons have been found
     schedule::overlap::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
     schedule::tma::atomics_to_tma::PASS,     // the rings have the shared memory that they need
     schedule::insert_waits::PASS,            // asynchronous operations and their uses are where they stay
     schedule::invariant_divisors::PASS,      // nothing looks for quotients any more, and loops are what they will be
     schedule::dce_scheduled::PASS,           // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
+    place::scale_maxima::PASS, // no pass after this one moves operations of loops or counts what they hold
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
-    place::place_scratch::PASS,     // shared memory for values that cross warps
-    place::allocate_shared::PASS,   // offsets by liveness
-    place::limit_size::PASS,        // layouts and access widths are final, and the time of lowering is not spent yet
-    place::insert_pdl_waits::PASS,  // nothing is moved any more
+    place::place_scratch::PASS, // shared memory for values that cross warps
+    place::allocate_shared::PASS, // offsets by liveness
+    place::limit_size::PASS,   // layouts and access widths are final, and the time of lowering is not spent yet
+    place::insert_pdl_waits::PASS, // nothing is moved any more
     place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
-    place::set_maxnreg::PASS,       // values are where they stay; barriers hold none
-    place::insert_barriers::PASS,   // the fewest that order all accesses
-    place::instrument::PASS,        // nothing is moved or added any more, and records change no decision
+    place::set_maxnreg::PASS,  // values are where they stay; barriers hold none
+    place::insert_barriers::PASS, // the fewest that order all accesses
+    place::instrument::PASS,   // nothing is moved or added any more, and records change no decision
 ];
 
 /// Called after each pass with its name.

@@ -328,6 +328,10 @@ impl<'k> Affine<'k> {
                 let wide = view::TruncI::at(kernel, op).value();
                 let form = self.known(wide)?;
                 let fits = self.ranges.of(wide).fits(bits);
+                // Of a number about which nothing more is known, the narrow form has a range.
+                if fits && form.poly == Poly::symbol(Symbol::Scalar(wide)) {
+                    return None;
+                }
                 let wraps = if fits { form.wraps } else { Wraps::Possible };
                 Some(AffineForm { bits: form.bits.min(bits), wraps, ..form })
             }

@@ -8,5 +8,6 @@ pub mod instrument;
 pub mod limit_size;
 mod pending;
 pub mod place_scratch;
+pub mod scale_maxima;
 pub mod set_maxnreg;
 pub mod split_conversions;

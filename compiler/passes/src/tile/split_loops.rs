@@ -12,8 +12,9 @@
 //! eight where nothing keeps them in order, such as a store or a reduction, else of two. After four or eight iterations at a
 //! time, two at a time follow, so that a short rest does not wait for each iteration alone. A loop with few short iterations
 //! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
-//! loads can be done before the first store. Loops with dots are left to the passes that pipeline them;
-//! `loop_unroll_factor` is obeyed anywhere.
+//! loads can be done before the first store. Loops with dots are left to the passes that pipeline them, but where masks choose
+//! between elements of tiles, as for causal attention: then the first loop has no masks. `loop_unroll_factor` is obeyed
+//! anywhere.
 
 mod body;
 mod guards;
@@ -90,7 +91,10 @@ impl SplitPlan {
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
             return (factor > 1 && few && plan.fits()).then_some(plan);
         }
-        let body = Body::of(kernel, op)?;
+        let Some(body) = Body::of(kernel, op) else {
+            plan.guards = guards::of_selects(kernel, op);
+            return (!plan.guards.is_empty() && body::of_dots(kernel, op)).then_some(plan);
+        };
         plan.guards = guards::of_loop(kernel, op);
         plan.factor = body.factor(hints.num_stages.is_some_and(|stages| stages > 1));
         if body.is_short() {
@@ -271,7 +275,7 @@ impl SplitPlan {
     /// Whether the loop starts at zero and the masks are all true in exactly the whole steps below its end, as in most
     /// loops over a row.
     fn is_plain(&self, kernel: &Kernel) -> bool {
-        let below_end = |guard: &Guard| guard.bound == Some(self.upper) && guard.scale == 1 && guard.reach < self.step;
+        let below_end = |guard: &Guard| guard.is_below(self.upper) && guard.scale == 1 && guard.reach < self.step;
         rtc_ir::constant_bits(kernel, self.lower) == Some(0)
             && self.guards.iter().all(below_end)
             && self.guards.iter().any(|guard| guard.reach == self.step - 1)
@@ -299,10 +303,18 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
     let mut end = upper;
     for guard in &plan.guards {
         // scale * index + reach < bound, that is index < ceil((bound - reach) / scale)
-        let mut room = number(build, -guard.reach)?;
-        if let Some(bound) = guard.bound {
-            let bound = build.extsi(bound, long)?;
-            room = build.addi(bound, room)?;
+        let mut bound = zero;
+        for value in &guard.bound {
+            let value = build.extsi(*value, long)?;
+            bound = build.addi(bound, value)?;
+        }
+        let reach = number(build, -guard.reach)?;
+        let mut room = build.addi(bound, reach)?;
+        if guard.may_wrap() {
+            // A bound that is negative in 32 bits.
+            let most = number(build, i64::from(i32::MAX) - guard.rise)?;
+            let wraps = build.cmpi(bound, most, Predicate::Gt)?;
+            room = build.select(wraps, zero, room)?;
         }
         let mut limit = build.maxsi(room, zero)?;
         if guard.scale > 1 {

@@ -61,12 +61,26 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
         return Vec::new();
     }
     let most = registers_in_flight(kernel);
-    let found = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
+    let fitting = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
         let dots = ChainedDots::of(kernel, of)?;
         let held = dots.registers(kernel);
         (plan.chained == Some(true) || held <= most && held + OTHER_REGISTERS <= registers).then_some(dots)
     });
-    found.collect()
+    let mut found: Vec<ChainedDots> = fitting.collect();
+    // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both
+    // overlapped, the assembler spills.
+    if found.iter().any(|dots| !masks(kernel, dots.of)) {
+        found.retain(|dots| !masks(kernel, dots.of));
+    }
+    found
+}
+
+/// Whether a loop chooses between elements of tiles of floats.
+fn masks(kernel: &Kernel, of: Op) -> bool {
+    let is_float = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(rtc_ir::Elem::is_float);
+    let is_tile = |op: Op| kernel.value_type(kernel.result(op, 0)).shape().is_some();
+    let ops = rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]);
+    ops.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Select {}) && is_tile(op) && is_float(op))
 }
 
 /// A loop with dots, the last of which depends on those before it.

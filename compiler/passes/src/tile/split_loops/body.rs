@@ -22,6 +22,17 @@ const FEW_ITERATIONS: i64 = 8;
 /// The most operations of a thread, estimated, that all iterations of such a loop may have together.
 const FEW_COPIES: u64 = 400;
 
+/// The most operations in the body of a loop with dots that is split where its masks hold.
+const DOT_LOOP_OPERATIONS: usize = 250;
+
+/// Whether a loop is an innermost one with dots, short enough to be there twice.
+pub(super) fn of_dots(kernel: &Kernel, op: Op) -> bool {
+    let ops = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
+    let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { .. });
+    let is_loop = |op: &Op| regions::is_loop(kernel.kind(*op));
+    ops.len() <= DOT_LOOP_OPERATIONS && ops.iter().any(is_dot) && !ops.iter().any(is_loop)
+}
+
 /// The body of a loop without dots.
 pub(super) struct Body {
     /// Operations of a thread, estimated.

@@ -1,22 +1,51 @@
 //! Masks of a loop's body that hold in all places while the index of the loop is small.
 
+use rtc_ir::analysis::{Affine, Poly, Ranges};
 use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions, view};
 
-/// `scale * index + reach < bound`, a bound of none being 0: the mask holds everywhere while that is so.
+/// `scale * index + reach < bound`, where the bound is the sum of some scalars: the mask holds everywhere while that is so.
+#[derive(Clone)]
 pub(super) struct Guard {
     pub(super) mask: Value,
     pub(super) scale: i64,
     pub(super) reach: i64,
-    pub(super) bound: Option<Value>,
+    pub(super) bound: Vec<Value>,
+    /// The sum of the scalars and so much more is computed in 32 bits.
+    pub(super) rise: i64,
 }
 
-/// `scale * index + r + sign * value`, `r` in `least..=most`.
-#[derive(Clone, Copy, Default)]
+impl Guard {
+    /// Whether the bound is this scalar and nothing more.
+    pub(super) fn is_below(&self, upper: Value) -> bool {
+        self.bound[..] == [upper] && self.rise == 0
+    }
+
+    /// By how much the bound exceeds what is below it at an index, if that is always the same.
+    fn room(&self, affine: &mut Affine<'_>, index: Value) -> Option<i128> {
+        let index = affine.of(index)?.poly.times(&Poly::constant(self.scale.into()))?;
+        let mut room = Poly::constant(-i128::from(self.reach)).plus(&index, -1)?;
+        for value in &self.bound {
+            room = room.plus(&affine.of(*value)?.poly, 1)?;
+        }
+        room.value()
+    }
+
+    /// Whether the bound as the kernel computes it might exceed 32 bits.
+    pub(super) fn may_wrap(&self) -> bool {
+        self.bound.len() > 1 || !self.bound.is_empty() && self.rise > 0
+    }
+}
+
+/// The scalars of a sum, at most.
+const MOST_VALUES: usize = 3;
+
+/// `scale * index + r + the sum of values`, `r` in `least..=most`.
+#[derive(Clone, Default)]
 struct GuardForm {
     scale: i64,
     least: i64,
     most: i64,
-    value: Option<Value>,
+    values: Vec<Value>,
 }
 
 /// The guards of a loop's body that hold in a first part of its iterations: comparisons of the index and a range of
@@ -30,15 +59,17 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
     for inner in kernel.ops(body) {
         let OpKind::CmpI { predicate } = kernel.kind(inner) else { continue };
         let sides = view::CmpI::at(kernel, inner);
-        let (small, large) = match predicate {
-            Predicate::Lt => (sides.lhs(), sides.rhs()),
-            Predicate::Gt => (sides.rhs(), sides.lhs()),
+        let (small, large, equal) = match predicate {
+            Predicate::Lt => (sides.lhs(), sides.rhs(), 0),
+            Predicate::Gt => (sides.rhs(), sides.lhs(), 0),
+            Predicate::Le => (sides.lhs(), sides.rhs(), 1),
+            Predicate::Ge => (sides.rhs(), sides.lhs(), 1),
             _ => continue,
         };
         let side = |value: Value| form(kernel, value, index, op);
         let (Some(small), Some(large)) = (side(small), side(large)) else { continue };
-        // The bound is a value minus a constant, or a constant; an addition to a value could overflow.
-        if small.value.is_some() || large.value.is_some() && large.least > 0 {
+        // The bound is a sum of values, or a constant, and a range of numbers.
+        if !small.values.is_empty() {
             continue;
         }
         let scale = small.scale - large.scale;
@@ -50,12 +81,40 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
             guards.push(Guard {
                 mask: kernel.result(inner, 0),
                 scale,
-                reach: small.most - large.least,
-                bound: large.value,
+                reach: small.most - large.least - equal,
+                bound: large.values,
+                rise: large.most.max(0),
             });
         }
     }
     guards
+}
+
+/// The guards whose masks choose between elements of tiles of floats, such as the scores of attention, and may hold in the
+/// first iteration.
+pub(super) fn of_selects(kernel: &Kernel, op: Op) -> Vec<Guard> {
+    let mut guards = of_loop(kernel, op);
+    guards.retain(|guard| selects(kernel, guard.mask));
+    if !guards.is_empty() {
+        let ranges = Ranges::new(kernel);
+        let mut affine = Affine::new(kernel, &ranges);
+        let lower = view::ForRange::at(kernel, op).lower();
+        guards.retain(|guard| guard.room(&mut affine, lower).is_none_or(|room| room > 0));
+    }
+    guards
+}
+
+/// Whether a mask, perhaps with others, is the condition of a select between tiles of floats.
+fn selects(kernel: &Kernel, mask: Value) -> bool {
+    kernel.users(mask).into_iter().any(|user| match kernel.kind(user) {
+        OpKind::Select {} => {
+            let result = kernel.value_type(kernel.result(user, 0));
+            kernel.operand(user, 0) == mask && result.shape().is_some() && result.elem().is_some_and(Elem::is_float)
+        }
+        OpKind::AndI {} => selects(kernel, kernel.result(user, 0)),
+        kind if kind.forwards().is_some() => selects(kernel, kernel.result(user, 0)),
+        _ => false,
+    })
 }
 
 /// A 32-bit integer or a tile of them as a linear form of the loop's index; `None` if it is not one.
@@ -73,7 +132,7 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm
     if let Type::Scalar(_) = kernel.value_type(value)
         && regions::is_outside(kernel, value, of)
     {
-        return Some(GuardForm { value: Some(value), ..GuardForm::default() });
+        return Some(GuardForm { values: vec![value], ..GuardForm::default() });
     }
     let op = kernel.def_op(value)?;
     let side = |at: usize| form(kernel, kernel.operand(op, at), index, of);
@@ -82,7 +141,11 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm
         OpKind::Arange { start, end } => Some(GuardForm { least: *start, most: end - 1, ..GuardForm::default() }),
         OpKind::AddI {} => side(0)?.plus(side(1)?, 1),
         OpKind::SubI {} => side(0)?.plus(side(1)?, -1),
-        OpKind::MulI {} => side(0)?.times(side(1)?).or_else(|| side(1)?.times(side(0)?)),
+        OpKind::MulI {} => {
+            let (a, b) = (side(0)?, side(1)?);
+            a.times(&b).or_else(|| b.times(&a))
+        }
+        OpKind::DivSI {} | OpKind::DivUI {} => side(0)?.over(&side(1)?),
         _ => None,
     }
 }
@@ -90,31 +153,37 @@ fn form(kernel: &Kernel, value: Value, index: Value, of: Op) -> Option<GuardForm
 impl GuardForm {
     fn plus(self, other: GuardForm, sign: i64) -> Option<GuardForm> {
         let (least, most) = if sign > 0 { (other.least, other.most) } else { (-other.most, -other.least) };
-        let value = match (self.value, other.value) {
-            (value, None) => value,
-            (None, value) if sign > 0 => value,
-            _ => return None,
-        };
+        let mut values = self.values;
+        (sign > 0 || other.values.is_empty()).then_some(())?;
+        values.extend(other.values);
+        (values.len() <= MOST_VALUES).then_some(())?;
         Some(GuardForm {
             scale: self.scale.checked_add(sign * other.scale)?,
             least: self.least.checked_add(least)?,
             most: self.most.checked_add(most)?,
-            value,
+            values,
         })
     }
 
-    /// The dot with a constant that is not negative.
-    fn times(self, constant: GuardForm) -> Option<GuardForm> {
-        let factor = constant.least;
-        let is_constant = constant.scale == 0 && constant.value.is_none() && constant.most == factor && factor >= 0;
-        if !is_constant || self.value.is_some() {
-            return None;
-        }
+    /// The product with a constant that is not negative.
+    fn times(&self, constant: &GuardForm) -> Option<GuardForm> {
+        let factor = constant.constant().filter(|factor| *factor >= 0 && self.values.is_empty())?;
         Some(GuardForm {
             scale: self.scale.checked_mul(factor)?,
             least: self.least.checked_mul(factor)?,
             most: self.most.checked_mul(factor)?,
-            value: None,
+            values: Vec::new(),
         })
+    }
+
+    /// A range of numbers that are not negative divided by a constant.
+    fn over(&self, constant: &GuardForm) -> Option<GuardForm> {
+        let divisor = constant.constant().filter(|divisor| *divisor > 0)?;
+        let is_range = self.scale == 0 && self.values.is_empty() && self.least >= 0;
+        is_range.then(|| GuardForm { least: self.least / divisor, most: self.most / divisor, ..GuardForm::default() })
+    }
+
+    fn constant(&self) -> Option<i64> {
+        (self.scale == 0 && self.values.is_empty() && self.least == self.most).then_some(self.least)
     }
 }

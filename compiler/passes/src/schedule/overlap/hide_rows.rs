@@ -1,0 +1,158 @@
+//! Reads the rows of an iteration (`partition/transfers/rows`), and what else is loaded beside the operands of a dot, while the
+//! dot is in flight, in loops of partitions.
+//!
+//! ```text
+//! barrier_wait %tiles                    barrier_wait %tiles
+//! %s = mma %a, %b, %zero                 %s = mma_async %a, %b, %zero
+//! barrier_arrive %free_tiles             barrier_wait %rows
+//! barrier_wait %rows              →      %r = local_load %row
+//! %r = local_load %row                   barrier_arrive %free_rows
+//! barrier_arrive %free_rows              mma_await (%s)
+//! %scaled = mulf %s, %r                  barrier_arrive %free_tiles
+//!                                        %scaled = mulf %s, %r
+//! ```
+//!
+//! Reads before the dot move behind its issue if nothing before it uses them. Waits, reads and releases of rows keep their order.
+
+use std::collections::HashSet;
+
+use rtc_ir::effects::Space;
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
+
+use super::guarded_mma::{is_movable, is_view, reads_row};
+use super::loops_of_partitions;
+use crate::work::pressure::pressure;
+use crate::{Pass, PassContext, PassError, matrix_unit};
+
+/// The pass.
+pub const PASS: Pass = Pass { name: "hide-rows", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// The allowed increase of registers per thread.
+const FEW_REGISTERS: u32 = 8;
+
+fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
+    if cx.plan.conversions == Some(false) {
+        return Ok(());
+    }
+    for (of, _) in loops_of_partitions(kernel) {
+        let Some(hidden) = HiddenReads::of(kernel, of) else { continue };
+        let mut moved = kernel.clone();
+        hidden.apply(&mut moved)?;
+        let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
+        if fits || cx.plan.conversions == Some(true) {
+            *kernel = moved;
+        }
+    }
+    Ok(())
+}
+
+/// The last dot of a loop's body, and the operations that move under it, in program order.
+struct HiddenReads {
+    mma: Op,
+    before: Vec<Op>,
+    after: Vec<Op>,
+}
+
+impl HiddenReads {
+    fn of(kernel: &Kernel, of: Op) -> Option<HiddenReads> {
+        let body = kernel.op(of).blocks[0];
+        let ops: Vec<Op> = kernel.ops(body).collect();
+        // Dots in flight already have been given what runs under them; the assembler lets none be in flight at a call.
+        let keeps = |op: &Op| match kernel.kind(*op) {
+            OpKind::MmaAsync {} | OpKind::Print { .. } | OpKind::Assertion { .. } => true,
+            kind => matrix_unit::is_dot(kind) && kernel.op(*op).parent != Some(body),
+        };
+        let all = rtc_ir::walk_block(kernel, body);
+        (!all.iter().any(keeps)).then_some(())?;
+        let dots: Vec<usize> = (0..ops.len()).filter(|at| matches!(kernel.kind(ops[*at]), OpKind::Mma {})).collect();
+        let place = *dots.last()?;
+        let mma = ops[place];
+        // The wait for the operands is the last one before the dot, and what frees them is right behind it.
+        let is_wait = |op: &Op| matches!(kernel.kind(*op), OpKind::BarrierWait {});
+        let guard = ops[..place].iter().rposition(is_wait)?;
+        is_release(kernel, *ops.get(place + 1)?).then_some(())?;
+        let first =
+            dots.iter().rev().nth(1).map_or(0, |other| {
+                other + 1 + ops[other + 1..].iter().take_while(|op| is_release(kernel, **op)).count()
+            });
+        let stores = |op: &Op| kernel.effects(*op).any(|(effect, _)| effect.space == Space::Global && effect.lasts());
+        let writes = all.iter().any(stores);
+        let can_move = |op: Op| (is_movable(kernel, op) || is_view(kernel, op)) && !(writes && is_load(kernel, op));
+
+        let after = independent(kernel, &ops, place, &can_move);
+        let before = if first <= guard { delayed(kernel, &ops, first..guard, place, &can_move) } else { Vec::new() };
+        let reads = |op: &Op| matches!(kernel.kind(*op), OpKind::LocalLoad {}) || is_load(kernel, *op);
+        before.iter().chain(&after).any(reads).then_some(HiddenReads { mma, before, after })
+    }
+
+    fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
+        let mut at = self.mma;
+        for op in self.before.iter().chain(&self.after) {
+            kernel.move_op(*op, Position::After(at));
+            at = *op;
+        }
+        *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
+        let result = kernel.result(self.mma, 0);
+        let wait = Builder::after(kernel, at).await_dots(&[result])?;
+        kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+        Ok(())
+    }
+}
+
+/// Whether an operation frees a slot.
+fn is_release(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::BarrierArrive {})
+}
+
+/// Whether an operation loads from global memory.
+fn is_load(kernel: &Kernel, op: Op) -> bool {
+    matches!(kernel.kind(op), OpKind::Load { .. })
+}
+
+/// The reads after a dot that do not depend on it, with what they are made of, in program order.
+fn independent(kernel: &Kernel, ops: &[Op], dot: usize, can_move: &dyn Fn(Op) -> bool) -> Vec<Op> {
+    let after: Vec<Op> = ops[dot + 1..].iter().skip_while(|op| is_release(kernel, **op)).copied().collect();
+    let mut stays: HashSet<Op> = HashSet::from([ops[dot]]);
+    let mut in_order = true;
+    for op in &after {
+        let made_of = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
+        let depends = made_of.into_iter().any(|made| stays.contains(&made));
+        let row = reads_row(kernel, *op);
+        if depends || !(can_move(*op) || row && in_order) {
+            stays.insert(*op);
+            in_order &= !row;
+        }
+    }
+    let mut moved: HashSet<Op> = HashSet::new();
+    for op in after.iter().rev().filter(|op| !stays.contains(op)) {
+        let used =
+            kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).any(|user| moved.contains(&user));
+        if used || reads_row(kernel, *op) || is_load(kernel, *op) {
+            moved.insert(*op);
+        }
+    }
+    after.into_iter().filter(|op| moved.contains(op)).collect()
+}
+
+/// The reads of rows in part of a loop's body before a dot that only operations behind it use, in program order.
+fn delayed(
+    kernel: &Kernel,
+    ops: &[Op],
+    within: std::ops::Range<usize>,
+    dot: usize,
+    can_move: &dyn Fn(Op) -> bool,
+) -> Vec<Op> {
+    let mut late: HashSet<Op> = ops[dot + 1..].iter().copied().collect();
+    let mut in_order = true;
+    for op in ops[within.clone()].iter().rev() {
+        let used_late =
+            kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).all(|user| late.contains(&user));
+        let row = reads_row(kernel, *op);
+        if used_late && (row && in_order || !row && can_move(*op) && !kernel.op(*op).results.is_empty()) {
+            late.insert(*op);
+        } else {
+            in_order &= !row;
+        }
+    }
+    ops[within].iter().copied().filter(|op| late.contains(op)).collect()
+}
