@@ -188,7 +188,7 @@ fn store_under_dot(
     elem: Elem,
 ) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
-    let mma = kernel.ops(body).filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).last();
+    let mma = kernel.ops(body).rfind(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
     let mma = mma.ok_or_else(|| missing("a dot"))?;
     *kernel.kind_mut(mma) = OpKind::MmaAsync {};
     keep_acc(kernel, of, mma, turns)?;
