@@ -130,10 +130,10 @@ fn run(compilations: &Compilations, launch_path: &Path, device_name: &str) -> Re
     let device = match device_name {
         "interpreter" => Device::interpreter(),
         // No result depends on what the language leaves open.
-        "open" => Device::interpreter().and_then(|device| device.sanitize(Checks::NONE.with(Check::Open))),
+        "open" => Device::interpreter().and_then(|device| device.with_sanitizer(Checks::NONE.with(Check::Open))),
         "emulator" => Ok(Device::emulator()),
         // Finds nothing in any of them.
-        "sanitizer" => Device::emulator().sanitize(Checks::ALL),
+        "sanitizer" => Device::emulator().with_sanitizer(Checks::ALL),
         _ => Device::cuda(0),
     }
     .map_err(|e| e.to_string())?;

@@ -156,7 +156,7 @@ fn crates_include_files_of_their_own_package_alone() {
     assert!(seen > 40, "only {seen} files were looked at");
 }
 
-/// The dependencies with the features that docs.rs enables: all of it must build without LLVM.
+/// The dependencies with the features that docs.rs enables: all of it must build without LLVM, and show the features.
 #[test]
 fn docs_rs_builds_without_llvm() {
     let mut seen = 0;
@@ -174,6 +174,11 @@ fn docs_rs_builds_without_llvm() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(tree.contains("rtc-"), "{tree}");
         assert!(!tree.contains("llvm-sys v"), "{} with {list:?} links LLVM", package["name"]);
+        // Pages that show which feature an item needs.
+        let arguments = &package["metadata"]["docs"]["rs"]["rustdoc-args"];
+        assert_eq!(*arguments, serde_json::json!(["--cfg", "docsrs"]), "{}", package["name"]);
+        let source = fs::read_to_string(folder(&package).join("src/lib.rs")).expect("readable");
+        assert!(source.contains("#![cfg_attr(docsrs, feature(doc_cfg))]"), "{}", package["name"]);
         seen += 1;
     }
     assert!(seen >= 2, "only {seen} crates say what docs.rs builds");

@@ -241,6 +241,7 @@ def layer_norm_backward(x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr
                         PARTS: tl.constexpr):
     """As rms_norm_backward, with the gradient of the bias; a row has up to three parts of BLOCK elements."""
     at = tl.arange(0, BLOCK)
+    w = tl.load(w_ptr + at, mask=at < n, other=0.0).to(tl.float32)
     dw0, dw1, dw2 = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
     db0, db1, db2 = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
     for row in range(tl.program_id(0), M, tl.num_programs(0)):
@@ -251,15 +252,18 @@ def layer_norm_backward(x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr
             i = part * BLOCK + at
             x = tl.load(x_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
             dy = tl.load(dy_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
-            wdy = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32) * dy
+            if PARTS > 1:
+                w = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32)
+            wdy = w * dy
             along += (x - mean) * rstd * wdy
             total += wdy
         slope, shift = tl.sum(along, axis=0) / n, tl.sum(total, axis=0) / n
         for part in tl.static_range(PARTS):
             i = part * BLOCK + at
-            x = tl.load(x_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
-            dy = tl.load(dy_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
-            wdy = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32) * dy
+            if PARTS > 1:       # one part is still in registers
+                x = tl.load(x_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+                dy = tl.load(dy_ptr + first + i, mask=i < n, other=0.0).to(tl.float32)
+                wdy = tl.load(w_ptr + i, mask=i < n, other=0.0).to(tl.float32) * dy
             normal = (x - mean) * rstd
             tl.store(dx_ptr + first + i, ((wdy - normal * slope - shift) * rstd).to(dx_ptr.dtype.element_ty), mask=i < n)
             if part == 0:

@@ -26,7 +26,7 @@ def long_rows(peer, m, n, dtype):
     kernel = triton.jit(kernels.softmax_split)
     parts = torch.empty(m, 64, device=cases.DEVICE)
     counts = torch.zeros(m, 2, device=cases.DEVICE, dtype=torch.int32)
-    tiles = [dict(SPLIT=-(-n // b), BLOCK=b, num_warps=w) for b, w in ((16384, 8), (16384, 16), (32768, 16), (32768, 32))]
+    tiles = [dict(SPLIT=-(-n // b), BLOCK=b, num_warps=w) for b, w in ((4096, 4), (8192, 4), (8192, 8), (16384, 8), (16384, 16), (32768, 16))]
     launch = lambda c: kernel[(m * c["SPLIT"],)](x, out, parts, counts, n, n, **c)
     return Prepared(_calls(launch, tiles), output=out, **common)
 

@@ -7,8 +7,8 @@ impl Device {
     /// Allocates a buffer with the elements of an array, in the order of its indices (row after row), whatever its strides.
     ///
     /// ```
-    /// use ndarray::array;
     /// use rtc_runtime::Device;
+    /// use rtc_runtime::ndarray::array; // of the version that this crate takes
     /// let a = array![[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
     /// let x = Device::emulator().upload_array(a.t())?;
     /// assert_eq!(x.to_vec()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);

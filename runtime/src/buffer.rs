@@ -136,7 +136,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// ```
     /// use rtc_runtime::{Device, sanitize::Checks};
-    /// let device = Device::emulator().sanitize(Checks::ALL)?;
+    /// let device = Device::emulator().with_sanitizer(Checks::ALL)?;
     /// let x = device.zeros::<f32>(64)?;
     /// assert!(x.set_sanitizer_shape(0, &[4, 12], &[16, 1], 4)); // 4 rows of 12 elements, 16 apart
     /// # Ok::<(), rtc_runtime::Error>(())

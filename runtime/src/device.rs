@@ -3,7 +3,7 @@
 //! A [`Device`] is a CUDA GPU, the PTX emulator or the interpreter of the tile IR; the rest of the runtime is the same
 //! code for all three. On the emulator and the interpreter a launch runs to its end before the call returns.
 
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 use crate::backend::interpreter;
 use crate::backend::{Backend, DeviceKind, driver};
 #[cfg(feature = "emulator")]
@@ -151,7 +151,7 @@ impl Device {
         driver::ordinal_of(address)
     }
 
-    /// A new emulated device with empty memory. It executes PTX. Feature `emulator`.
+    /// A new emulated device with empty memory. It executes PTX.
     #[cfg(feature = "emulator")]
     pub fn emulator() -> Device {
         Device::of(emulator::create())
@@ -159,13 +159,12 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, whose launches are checked: what a kernel does wrong is
     /// [`Error::Sanitizer`], which says where in the source and who wrote last. Slower, by how much depends on the checks.
-    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two. Feature
-    /// `emulator`.
+    /// The emulator makes all checks but `promise` and `open`, the interpreter makes those two.
     ///
     /// ```
     /// use rtc_runtime::{Device, Error, args, sanitize::Checks};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().sanitize(Checks::ALL)?;
+    /// let device = Device::emulator().with_sanitizer(Checks::ALL)?;
     /// // SAFETY: the files were made together.
     /// let kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.alloc::<f32>(3)?, device.zeros::<f32>(3)?);
@@ -180,13 +179,13 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU.
     #[cfg(feature = "emulator")]
-    pub fn sanitize(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
+    pub fn with_sanitizer(&self, checks: rtc_emulator::sanitize::Checks) -> Result<Device> {
         self.sanitize_within(checks, None)
     }
 
-    /// Like [`Device::sanitize`], where a block that executes more than `budget` instructions, counted once per warp, has an
-    /// endless loop. [`Device::sanitize`] allows a block as many as other launches on the emulator: what the environment variable
-    /// `RTC_STEPS` says, or a thousand million. Feature `emulator`.
+    /// Like [`Device::with_sanitizer`], where a block that executes more than `budget` instructions, counted once per warp, has an
+    /// endless loop. [`Device::with_sanitizer`] allows a block as many as other launches on the emulator: what the environment variable
+    /// `RTC_STEPS` says, or a thousand million.
     ///
     /// ```
     /// use rtc_runtime::{Device, sanitize::Checks};
@@ -197,7 +196,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As for [`Device::sanitize`].
+    /// As for [`Device::with_sanitizer`].
     #[cfg(feature = "emulator")]
     pub fn sanitize_within(&self, checks: rtc_emulator::sanitize::Checks, budget: Option<u64>) -> Result<Device> {
         self.sanitized(|sanitize| Sanitize { checks, budget, ..sanitize })
@@ -213,12 +212,12 @@ impl Device {
 
     /// The same kind of device, new and with empty memory, that counts what launches ask of the machine:
     /// [`Kernel::take_counters`](crate::Kernel::take_counters). The numbers are the same in every run. Only the
-    /// emulator counts. Feature `emulator`.
+    /// emulator counts.
     ///
     /// ```
     /// use rtc_runtime::{Device, Kernel, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().count()?;
+    /// let device = Device::emulator().with_counters()?;
     /// // SAFETY: the files were made together.
     /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
@@ -233,20 +232,20 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU and for the interpreter.
     #[cfg(feature = "emulator")]
-    pub fn count(&self) -> Result<Device> {
+    pub fn with_counters(&self) -> Result<Device> {
         let counting = || self.sanitized(|sanitize| Sanitize { counts: true, ..sanitize });
         let device = if self.kind() == DeviceKind::Emulator { counting() } else { None };
         device.ok_or_else(|| Error::NoDevice(format!("counters are those of the emulator, not of {self}")))
     }
 
     /// The same kind of device, new and with empty memory, that records the events of the first cluster of each launch,
-    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records. Feature `emulator`.
+    /// for a timeline: [`Kernel::take_trace`](crate::Kernel::take_trace). Only the emulator records.
     ///
     /// ```
     /// use rtc_runtime::timeline::{BarKind, Model};
     /// use rtc_runtime::{Device, Kernel, args};
     /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
-    /// let device = Device::emulator().record()?;
+    /// let device = Device::emulator().with_trace()?;
     /// // SAFETY: the files were made together.
     /// let kernel: Kernel = unsafe { device.load_json(ptx, json)? }; // scale(x, y, a, n): y[i] = x[i] * a
     /// let (x, mut y) = (device.zeros::<f32>(256)?, device.zeros::<f32>(256)?);
@@ -260,25 +259,26 @@ impl Device {
     ///
     /// [`Error::NoDevice`] for a GPU and for the interpreter.
     #[cfg(feature = "emulator")]
-    pub fn record(&self) -> Result<Device> {
+    pub fn with_trace(&self) -> Result<Device> {
         let recording = || self.sanitized(|sanitize| Sanitize { records: true, ..sanitize });
         let device = if self.kind() == DeviceKind::Emulator { recording() } else { None };
         device.ok_or_else(|| Error::NoDevice(format!("timelines are those of the emulator, not of {self}")))
     }
 
-    /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: feature `jit`.
+    /// A new interpreting device with empty memory. It executes the tile IR, so it needs the compiler: features `jit` and
+    /// `emulator`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] where this crate was built without the feature `jit`.
+    /// [`Error::NoDevice`] where this crate was built without these features.
     pub fn interpreter() -> Result<Device> {
-        #[cfg(feature = "jit")]
+        #[cfg(all(feature = "emulator", feature = "jit"))]
         return Ok(Device::of(interpreter::create()));
-        #[cfg(not(feature = "jit"))]
-        Err(Error::NoDevice("the interpreter needs the feature `jit` of rtc-runtime".into()))
+        #[cfg(not(all(feature = "emulator", feature = "jit")))]
+        Err(Error::NoDevice("the interpreter needs the features `jit` and `emulator` of rtc-runtime".into()))
     }
 
-    /// The first GPU, or the emulator where there is none; [`Device::cuda_error`] then says why. Feature `emulator`.
+    /// The first GPU, or the emulator where there is none; [`Device::cuda_error`] then says why.
     #[cfg(feature = "emulator")]
     pub fn auto() -> Device {
         Device::cuda(0).unwrap_or_else(|error| Device::with_fallback(emulator::create(), Some(error)))
@@ -302,15 +302,15 @@ impl Device {
     /// ```
     /// use rtc_runtime::Device;
     /// for device in (0..Device::cuda_count()?).map(Device::cuda) {
-    ///     println!("{} SMs", device?.multiprocessors());
+    ///     println!("{} SMs", device?.sm_count());
     /// }
     /// if let Ok(device) = Device::interpreter() {
-    ///     assert!(device.is_interpreter()); // with the feature `jit`
+    ///     assert!(device.is_interpreter()); // with the features `jit` and `emulator`
     /// }
     /// # Ok::<(), rtc_runtime::Error>(())
     /// ```
-    pub fn multiprocessors(&self) -> u32 {
-        self.backend().multiprocessors()
+    pub fn sm_count(&self) -> u32 {
+        self.backend().sm_count()
     }
 
     /// Which kind of device it is; of a GPU with its number.

@@ -5,10 +5,11 @@
 //! and back.
 //!
 //! ```
+//! use rtc_runtime::dlpack::dlpark; // of the version that this crate takes
 //! use rtc_runtime::Device;
 //! let device = Device::auto();
 //! let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?.reshape(&[2, 3])?;
-//! let tensor = x.into_dlpack()?; // for another library
+//! let tensor: dlpark::versioned::Dlpack = x.into_dlpack()?; // for another library
 //! // SAFETY: no other code has it.
 //! let back = unsafe { device.from_dlpack::<f32, _>(tensor)? };
 //! assert_eq!((back.shape(), back.strides()), (&[2, 3][..], &[3, 1][..]));
@@ -16,6 +17,8 @@
 //! # Ok::<(), rtc_runtime::Error>(())
 //! ```
 #![allow(unsafe_code)]
+
+pub use dlpark;
 
 use crate::element::size_of;
 use crate::place::Place;

@@ -192,7 +192,7 @@ pub enum Error {
         /// How many elements there are.
         len: usize,
     },
-    /// A tensor of DLPack that cannot be used here. Feature `dlpack`.
+    /// A tensor of DLPack that cannot be used here, with the feature `dlpack`.
     #[error("tensor of DLPack: {0}")]
     Dlpack(String),
     /// A copy between places of different lengths.
@@ -239,11 +239,11 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// The emulator found a fault of the kernel. Feature `emulator`.
+    /// The emulator found a fault of the kernel.
     #[cfg(feature = "emulator")]
     #[error("emulator: {}{}", .0, remedy(.0))]
     Fault(Box<rtc_emulator::Fault>),
-    /// The sanitizer found something; in the order in which it happened. Feature `emulator`.
+    /// The sanitizer found something; in the order in which it happened.
     #[cfg(feature = "emulator")]
     #[error("sanitizer: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Sanitizer(Box<[rtc_emulator::sanitize::Report]>),
@@ -255,7 +255,7 @@ pub enum Error {
         /// Where in the source, as `file:line:column`; empty if it is not known.
         location: String,
     },
-    /// A launch on the CPU was ended by an [`Interrupt`](crate::Interrupt). Feature `emulator`.
+    /// A launch on the CPU was ended by an [`Interrupt`](crate::Interrupt).
     #[cfg(feature = "emulator")]
     #[error("the launch was interrupted")]
     Interrupted,
@@ -293,16 +293,16 @@ impl Error {
     ///
     /// ```
     /// let error = rtc_runtime::Error::NoDevice("no CUDA driver was found".into());
-    /// assert!(!error.loses_device());
+    /// assert!(!error.is_sticky());
     /// ```
-    pub fn loses_device(&self) -> bool {
-        matches!(self, Error::Cuda { code, .. } if loses_device(*code))
+    pub fn is_sticky(&self) -> bool {
+        matches!(self, Error::Cuda { code, .. } if is_sticky(*code))
     }
 }
 
 /// Status codes of the driver after which a context is of no use: failed memory, a failed assertion, a destroyed context,
 /// illegal addresses and instructions, time-outs, a launch that failed otherwise.
-pub(crate) fn loses_device(code: u32) -> bool {
+pub(crate) fn is_sticky(code: u32) -> bool {
     matches!(code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719)
 }
 

@@ -49,7 +49,7 @@ impl Stream {
     /// ```
     /// use rtc_runtime::{Device, Stream};
     /// let device = Device::auto();
-    /// if let Some(handle) = device.default_stream().raw() {
+    /// if let Some(handle) = device.default_stream().as_raw() {
     ///     // SAFETY: it is the device's own default stream.
     ///     unsafe { Stream::from_raw(&device, handle)? }.synchronize()?;
     /// }

@@ -2,21 +2,21 @@
 
 /// How many programs run, in up to three dimensions. It is made of one integer, or of a tuple or an array of integers.
 ///
-/// Sizes that no launch takes, negative ones and those above [`Grid::MOST`], are errors of the launch.
+/// Sizes that no launch takes, negative ones and those above [`Grid::MAX`], are errors of the launch.
 ///
 /// ```
 /// use rtc_runtime::Grid;
 /// let rows = vec![0.0f32; 500];
 /// assert_eq!(Grid::from(rows.len().div_ceil(64)), Grid([8, 1, 1]));
 /// assert_eq!(Grid::from((4, 2)), Grid([4, 2, 1]));
-/// assert_eq!(Grid::MOST, [i32::MAX as u32, 65535, 65535]);
+/// assert_eq!(Grid::MAX, [i32::MAX as u32, 65535, 65535]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid(pub [i64; 3]);
 
 impl Grid {
     /// The most blocks that a launch has along each axis. On the CPU it is the same, so that a program that runs there runs on a GPU.
-    pub const MOST: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+    pub const MAX: [u32; 3] = [0x7fff_ffff, 65535, 65535];
 }
 
 macro_rules! grids {

@@ -1,6 +1,8 @@
-//! Parts for the other crates of the project: launches that are made again and again, and copies of arguments. They have no
+//! Parts for the other crates of the project: launches that are made again and again, copies of arguments, and
+//! quantiles. They have no
 //! place in the documentation and change without notice; semantic versioning does not cover them.
 
+pub use crate::quantile::quantile;
 pub use crate::replica::ArgumentCopies;
 pub use crate::snapshot::Snapshot;
 

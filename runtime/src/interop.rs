@@ -5,7 +5,7 @@
 //! has to do with it. A stream of cudarc becomes a [`Stream`] by [`stream`].
 //!
 //! ```no_run
-//! use cudarc::driver::CudaContext;
+//! use rtc_runtime::interop::cudarc::driver::CudaContext; // of the version that this crate takes
 //! use rtc_runtime::{Device, args, interop};
 //! # const PTX: &str = include_str!("../tests/kernels/scale.ptx");
 //! # const METADATA: &str = include_str!("../tests/kernels/scale.json");
@@ -23,6 +23,8 @@
 //! # }
 //! ```
 #![allow(unsafe_code)]
+
+pub use cudarc;
 
 use crate::backend::cuda;
 use crate::{Device, Element, Error, Result, Slice, SliceMut, Stream};

@@ -18,6 +18,7 @@ pub use rtc_cache as cache;
 pub use rtc_compiler as compiler;
 pub use rtc_compiler::{Failure, LaunchOptions, Signature, Source, Spec, Specialization};
 
+#[cfg(feature = "emulator")]
 use crate::backend::interpreter::InterpretedKernel;
 use crate::{Device, Error, Kernel};
 use rtc_compiler::{Artifact, Observer, Silent, TileKernel};
@@ -162,6 +163,7 @@ pub fn compile(
     observer: &mut dyn Observer,
 ) -> std::result::Result<CompiledKernel, CompileError> {
     let failed = |failure| CompileError::new(failure, program.sources());
+    #[cfg(feature = "emulator")]
     if device.is_interpreter() {
         let analysed = rtc_compiler::analyse(program, specialization, arch, source_hash, observer).map_err(failed)?;
         let interpreted = InterpretedKernel::create(analysed.kernel, program.sources().clone());
@@ -235,6 +237,7 @@ pub fn compile_tile_ir(
     observer: &mut dyn Observer,
 ) -> std::result::Result<CompiledKernel, CompileError> {
     let failed = |failure| CompileError::new(failure, kernel.sources());
+    #[cfg(feature = "emulator")]
     if device.is_interpreter() {
         let analysed = kernel.analyse(options, arch).map_err(failed)?;
         let interpreted = InterpretedKernel::create(analysed.kernel, kernel.sources().clone());

@@ -1,8 +1,8 @@
 //! Loaded kernels and their launch.
 //!
 //! Loading checks what can be checked once: that PTX and metadata belong together and that the device has what the
-//! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver; it allocates
-//! nothing.
+//! kernel needs. A launch checks its arguments and the grid, packs them on the stack and calls the driver. It allocates
+//! nothing, but for more than 1,024 bytes of parameters and the first time that a stream needs so much scratch memory.
 #![allow(unsafe_code)]
 
 mod configuration;
@@ -201,14 +201,13 @@ impl<Args> Kernel<Args> {
         self.loaded.code.is_cubin()
     }
 
-    /// What the last launch asked of the machine, on a device that counts: [`Device::count`]. Feature `emulator`.
+    /// What the last launch asked of the machine, on a device that counts: [`Device::with_counters`].
     #[cfg(feature = "emulator")]
     pub fn take_counters(&self) -> Option<rtc_emulator::counters::Counters> {
         self.loaded.code.take_counters()
     }
 
-    /// The events of the first cluster of the last launch, on a device that records: [`Device::record`]. Feature
-    /// `emulator`.
+    /// The events of the first cluster of the last launch, on a device that records: [`Device::with_trace`].
     #[cfg(feature = "emulator")]
     pub fn take_trace(&self) -> Option<rtc_emulator::timeline::Trace> {
         self.loaded.code.take_trace()
@@ -432,13 +431,13 @@ impl Loaded {
     /// The grid in blocks: programs times the cluster's x; of persistent kernels as many as are worth starting.
     #[inline]
     fn blocks(&self, grid: [u32; 3]) -> Result<[u32; 3]> {
-        let most = Grid::MOST.map(u64::from);
+        let most = Grid::MAX.map(u64::from);
         let [x, y, z] = match self.metadata.persistent {
             Some(persistent) => {
                 let programs = grid.iter().map(|size| u128::from(*size)).product::<u128>();
                 // More than 2^64 programs do not fit the launch either; the limit below says so.
                 let programs = u64::try_from(programs).unwrap_or(u64::MAX);
-                [persistent.blocks(programs, self.device.multiprocessors()), 1, 1]
+                [persistent.blocks(programs, self.device.sm_count()), 1, 1]
             }
             None => grid.map(u64::from),
         };
@@ -454,7 +453,7 @@ impl Loaded {
 
     #[cold]
     fn too_many_blocks(&self, blocks: [u64; 3]) -> Error {
-        let most = Grid::MOST.map(u64::from);
+        let most = Grid::MAX.map(u64::from);
         let axis = (0..2).find(|axis| blocks[*axis] > most[*axis]).unwrap_or(2);
         Error::OutOfResources {
             kernel: self.metadata.kernel.clone(),

@@ -1,14 +1,24 @@
 //! Running compiled kernels: devices, memory, launches.
 //!
-//! A [`Device`] is an NVIDIA GPU, the PTX emulator or (with the feature `jit`) the interpreter of the tile IR. Kernels
+//! A [`Device`] is an NVIDIA GPU, the PTX emulator or (with the features `jit` and `emulator`) the interpreter of the tile IR. Kernels
 //! come as PTX and metadata, which `rtc build` or a build script with `rtc-build` made; with the feature `jit` they are
 //! compiled here.
 //!
-//! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler and the interpreter. Only `jit`
-//! needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have; `nvtx` shows launches by name
+//! Features: `cuda` and `emulator` (both by default) bring the devices, `jit` the compiler, and together with
+//! `emulator` the interpreter. Only `jit` needs LLVM; `ndarray`, `dlpack`, `cudarc` and `float8` take and give what other libraries have; `nvtx` shows launches by name
 //! in NVIDIA's profilers. Compilations, the cache, tuning and launches are spans of the crate `tracing`, with the targets
 //! `rtc::compile`, `rtc::cache`, `rtc::tune` and `rtc::launch`. A program that ships for GPUs
 //! alone takes `default-features = false, features = ["cuda"]` and carries no emulator; without a GPU it still builds and starts, since the CUDA driver is looked for when a CUDA device is opened.
+//!
+//! | type | is |
+//! | --- | --- |
+//! | [`Device`] | a GPU, an emulator or an interpreter, with its memory |
+//! | [`Buffer`], [`Slice`], [`SliceMut`] | memory of a device, and parts of it that are borrowed |
+//! | [`PinnedBuffer`] | page-locked memory of the host |
+//! | [`Kernel`], [`Module`] | a loaded kernel, with or without the types of its arguments; several kernels |
+//! | [`Grid`], [`Arg`], [`TensorDescriptor`] | what a launch takes |
+//! | [`Stream`], [`Event`], [`Graph`] | the order of work, points in it, and work that is recorded |
+//! | [`Error`], [`Finding`], [`Warning`] | what ends a call, what looks wrong in a launch, what is only told |
 //!
 //! ```
 //! use rtc_runtime::Device;
@@ -26,6 +36,7 @@
 //! `module.rs`, `include.rs`, `typed.rs`, `jit.rs`, `jit/kernel.rs`, `jit/program.rs`), and to NVTX (`nvtx.rs`); a launch is checked against the
 //! kernel's metadata, with all that its signature promised, before anything runs.
 #![warn(clippy::missing_errors_doc)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(any(feature = "cuda", feature = "emulator")))]
 compile_error!("rtc-runtime needs a device: enable the feature `cuda`, `emulator` or both");
@@ -68,6 +79,7 @@ mod place;
 mod pointer;
 pub mod prelude;
 mod ptx_check;
+mod quantile;
 mod recording;
 mod replica;
 mod slice;
@@ -102,6 +114,8 @@ pub use interrupt::Interrupt;
 pub use kernel::{Configuration, DynArgs, Kernel};
 pub use line_info::set_line_info;
 pub use module::Module;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use pinned::PinnedBuffer;
 pub use pointer::Pointer;
 pub use rtc_abi as abi;
@@ -110,7 +124,7 @@ pub use rtc_abi::Metadata;
 pub use rtc_emulator::{FaultKind, counters, sanitize, timeline};
 pub use slice::{Slice, SliceMut};
 pub use stream::{Event, Stream};
-pub use typed::{ArgumentFor, Arguments, Parameter, Read, Signature, Write};
+pub use typed::{ArgumentFor, Arguments, Parameter, Parameters, Read, Write};
 pub use warning::{Warning, on_warning};
 
 /// Whether this crate has the feature `jit`, with which kernels can be compiled while the program runs.

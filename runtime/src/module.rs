@@ -1,7 +1,7 @@
 //! Modules: kernels that were loaded together, by name.
 #![allow(unsafe_code)]
 
-use crate::typed::Signature;
+use crate::typed::Parameters;
 use crate::{Device, Error, Kernel, Result};
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Module {
     /// # Errors
     ///
     /// [`Error::NoKernel`] if there is no such kernel, [`Error::Signature`] if its arguments have other types.
-    pub fn kernel<S: Signature>(&self, name: &str) -> Result<Kernel<S>> {
+    pub fn kernel<S: Parameters>(&self, name: &str) -> Result<Kernel<S>> {
         self.get(name)?.typed()
     }
 

@@ -54,7 +54,7 @@ pub struct Stream {
 ///
 /// ```
 /// let stream = rtc_runtime::Device::auto().stream_with_priority(1)?;
-/// assert_ne!(stream.raw(), Some(0)); // it is not the default stream, where there is a driver
+/// assert_ne!(stream.as_raw(), Some(0)); // it is not the default stream, where there is a driver
 /// let point: rtc_runtime::Event = stream.record()?;
 /// point.synchronize()?;
 /// assert!(point.is_complete()?);
@@ -112,7 +112,7 @@ impl Stream {
     }
 
     /// The handle of the driver (`CUstream`) for other libraries, 0 for the default stream; `None` where there is no driver.
-    pub fn raw(&self) -> Option<u64> {
+    pub fn as_raw(&self) -> Option<u64> {
         self.raw.raw()
     }
 

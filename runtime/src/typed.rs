@@ -40,8 +40,8 @@ pub struct Write<T: Element>(PhantomData<T>);
 /// trait is sealed: these are all.
 ///
 /// ```
-/// use rtc_runtime::{Arguments, ArgumentFor, Kernel, Parameter, Result, Signature, Stream};
-/// fn once<'a, S: Signature>(kernel: &Kernel<S>, stream: &Stream, args: impl Arguments<'a, S>) -> Result<()> {
+/// use rtc_runtime::{Arguments, ArgumentFor, Kernel, Parameter, Result, Parameters, Stream};
+/// fn once<'a, S: Parameters>(kernel: &Kernel<S>, stream: &Stream, args: impl Arguments<'a, S>) -> Result<()> {
 ///     kernel.launch(stream, 1, args)
 /// }
 /// fn fill<'a, P: Parameter>(kernel: &Kernel<(P,)>, stream: &Stream, to: impl ArgumentFor<'a, P>) -> Result<()> {
@@ -54,10 +54,10 @@ pub trait Parameter: sealed::Parameter {}
 pub trait ArgumentFor<'a, P: Parameter>: sealed::ArgumentFor<'a, P> {}
 
 /// The types of the arguments of a kernel: a tuple of up to 24 [`Parameter`]s.
-pub trait Signature: sealed::Signature {}
+pub trait Parameters: sealed::Parameters {}
 
 /// The arguments of a launch: a tuple of values for the types `S`.
-pub trait Arguments<'a, S: Signature>: sealed::Arguments<'a, S> {}
+pub trait Arguments<'a, S: Parameters>: sealed::Arguments<'a, S> {}
 
 pub(crate) mod sealed {
     use super::{Arg, Param};
@@ -74,7 +74,7 @@ pub(crate) mod sealed {
         fn arg(self) -> Arg<'a>;
     }
 
-    pub trait Signature {
+    pub trait Parameters {
         fn written() -> Vec<String>;
 
         /// What is wrong with the parameter of that number.
@@ -239,9 +239,9 @@ scalars! {
 macro_rules! tuples {
     ($(($($p:ident $a:ident),+);)*) => {
         $(
-            impl<$($p: Parameter),+> Signature for ($($p,)+) {}
+            impl<$($p: Parameter),+> Parameters for ($($p,)+) {}
 
-            impl<$($p: Parameter),+> sealed::Signature for ($($p,)+) {
+            impl<$($p: Parameter),+> sealed::Parameters for ($($p,)+) {
                 fn written() -> Vec<String> {
                     vec![$($p::written()),+]
                 }
@@ -301,7 +301,7 @@ impl Kernel {
     /// # Errors
     ///
     /// [`Error::Signature`] if the types are not those of the kernel; its text has the right ones.
-    pub fn typed<S: Signature>(&self) -> Result<Kernel<S>> {
+    pub fn typed<S: Parameters>(&self) -> Result<Kernel<S>> {
         let params = self.metadata().visible_params();
         let written = S::written();
         let message = match written.len() == params.len() {
@@ -323,7 +323,7 @@ impl Kernel {
     }
 }
 
-impl<S: Signature> Kernel<S> {
+impl<S: Parameters> Kernel<S> {
     /// Launches `grid` programs; `args` is a tuple of buffers, slices and numbers for the types of the handle. An empty grid
     /// launches nothing.
     ///
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn types_are_compared_once() {
         let kernel = scale(&Device::emulator());
-        fn said<S: Signature>(kernel: &Kernel) -> String {
+        fn said<S: Parameters>(kernel: &Kernel) -> String {
             kernel.typed::<S>().err().map_or("fits".into(), |error| error.to_string())
         }
         assert_eq!(said::<(Read<f32>, Write<f32>, f32, i32)>(&kernel), "fits");

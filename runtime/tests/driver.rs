@@ -34,7 +34,7 @@ fn said(case: &str, fault: &str) -> String {
 /// A stream of the driver's whose handle is given by number, that of `own` and 8.
 fn foreign_stream(device: &Device, own: &Stream) -> Result<Stream> {
     // SAFETY: the driver of these tests runs nothing.
-    unsafe { Stream::from_raw(device, own.raw().unwrap() + 8) }
+    unsafe { Stream::from_raw(device, own.as_raw().unwrap() + 8) }
 }
 
 fn stub() -> tempfile::TempDir {
@@ -165,7 +165,7 @@ fn lost() -> Result<()> {
         load(&device, PTX, METADATA).map(|_| ()),
     ];
     for error in later.iter().map(|result| result.as_ref().unwrap_err()) {
-        assert!(error.loses_device(), "{error}");
+        assert!(error.is_sticky(), "{error}");
         println!("says: {error}");
     }
     Ok(())
@@ -186,7 +186,7 @@ fn illegal() -> Result<()> {
         load(&device, PTX, METADATA).unwrap_err(),
     ];
     for error in [wait].iter().chain(&later) {
-        assert!(error.loses_device() && error.to_string().contains("until the process is started again"), "{error}");
+        assert!(error.is_sticky() && error.to_string().contains("until the process is started again"), "{error}");
         println!("says: {error}");
     }
     Ok(())

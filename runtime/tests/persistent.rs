@@ -69,7 +69,7 @@ fn visited(device: &Device, metadata: &str, grid: (u32, u32), programs: usize) -
 #[test]
 fn every_program_runs_once_in_rounds_of_equal_size() {
     for device in [Device::emulator(), Device::auto()] {
-        let at_once = 2 * device.multiprocessors() as usize;
+        let at_once = 2 * device.sm_count() as usize;
         // All at once; two rounds; three rounds of fewer blocks than fit.
         for programs in [1, at_once, 2 * at_once, 2 * at_once + 1] {
             let blocks = programs.div_ceil(programs.div_ceil(at_once));

@@ -84,8 +84,8 @@ fn the_words_are_those_of_the_field() {
 fn words_are_found_across_lines_and_as_whole_words() {
     assert!(has(&plain("# a product by `wgmma`".lines()), "product by wgmma"));
     assert!(!has(&plain("`blocks_per_multiprocessor`".lines()), "multiprocessor"));
-    assert!(!has(&plain("`device.multiprocessors()`".lines()), "multiprocessors"));
-    assert!(!has(&plain("(machine.multiprocessors, 1)".lines()), "multiprocessors"));
+    assert!(!has(&plain("`device.sm_count()`".lines()), "multiprocessors"));
+    assert!(!has(&plain("(machine.sm_count, 1)".lines()), "multiprocessors"));
     let code = "let dearest = 1;\nfail(\"nobody\"); // Copies that are Under\n// way.";
     assert!(has(&plain(prose(code)), "under way") && has(&plain(prose(code)), "nobody"));
     assert!(!has(&plain(prose(code)), "dearest"));

@@ -31,3 +31,15 @@ fn a_launch_that_breaks_a_promise_runs_nothing() {
     vector_add::add_kernel(&device).unwrap().launch(stream, 1, &x, &y, &mut sum, 49).unwrap();
     assert_eq!(sum.to_vec().unwrap()[48..50], [3.0, 0.0]);
 }
+
+#[test]
+fn arguments_by_name_are_those_of_their_fields() {
+    use vector_add::AddKernelArgs;
+    let device = Device::emulator();
+    let (x, y) = (device.upload(&[1.0f32; 64]).unwrap(), device.upload(&[2.0f32; 64]).unwrap());
+    let mut sum = device.upload(&[0.0f32; 64]).unwrap();
+    let kernel = vector_add::add_kernel(&device).unwrap();
+    let args = AddKernelArgs { n: 33, out_ptr: &mut sum, y_ptr: y.slice(16..), x_ptr: &x };
+    kernel.launch_args(device.default_stream(), 1, args).unwrap();
+    assert_eq!(sum.to_vec().unwrap(), [[3.0; 33].as_slice(), &[0.0; 31]].concat());
+}

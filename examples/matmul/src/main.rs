@@ -1,6 +1,6 @@
 //! A product of matrices with an activation, on a GPU if there is one, else in the emulator.
 
-use matmul::MatmulKernelActivation as Activation;
+use matmul::{MatmulKernelActivation as Activation, MatmulKernelArgs};
 use rtc_runtime::half::f16;
 use rtc_runtime::{Device, Result};
 
@@ -16,7 +16,18 @@ fn product(device: &Device, a: &[f16], b: &[f16], [m, n, k]: [usize; 3], activat
         (m as u32).div_ceil(config.block_m) * (n as u32).div_ceil(config.block_n)
     };
     let [m, n, k] = [m, n, k].map(|size| size as i32);
-    kernel.launch(device.default_stream(), grid, &a, &b, &mut c, m, n, k, k, n, n)?;
+    let args = MatmulKernelArgs {
+        a_ptr: &a,
+        b_ptr: &b,
+        c_ptr: &mut c,
+        M: m,
+        N: n,
+        K: k,
+        stride_am: k,
+        stride_bk: n,
+        stride_cm: n,
+    };
+    kernel.launch_args(device.default_stream(), grid, args)?;
     c.to_vec()
 }
 

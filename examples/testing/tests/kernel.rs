@@ -20,7 +20,7 @@ fn scale_is_right() -> Result<(), Box<dyn std::error::Error>> {
 /// The same under the sanitizer, and a reference that is wrong.
 #[test]
 fn a_wrong_reference_is_told() -> Result<(), Box<dyn std::error::Error>> {
-    let device = Device::emulator().sanitize(rtc_runtime::sanitize::Checks::ALL)?;
+    let device = Device::emulator().with_sanitizer(rtc_runtime::sanitize::Checks::ALL)?;
     let kernel = scale::scale_kernel(&device)?;
     let case = Case::new("100 elements", [1])
         .tensor("x", Tensor::of(vec![100], &[2.0f32; 100])?)

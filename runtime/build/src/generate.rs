@@ -4,8 +4,8 @@
 //! module and are included as text.
 
 use crate::expand::{Axis, AxisKind};
-use crate::launch;
 use crate::names::{argument, identifier, type_name};
+use crate::{launch, named};
 use rtc_abi::Access;
 use rtc_abi::spec::{ArgSpec, LaunchOptions};
 use rtc_compiler::{Artifact, KernelInfo};
@@ -92,6 +92,15 @@ impl Embedded {
         out
     }
 
+    /// The names of its struct, its configuration and its choices.
+    pub(crate) fn type_names(&self) -> Vec<String> {
+        let choices = self.axes.iter().map(|axis| match axis.kind {
+            AxisKind::Type => format!("{}{}", self.ty(), identifier(&axis.name)),
+            _ => self.enum_name(axis),
+        });
+        choices.chain([self.ty(), format!("{}Config", self.ty())]).collect()
+    }
+
     /// The name of the struct.
     pub(crate) fn ty(&self) -> String {
         type_name(&self.name)
@@ -148,18 +157,21 @@ fn write_module(out: &mut String, stem: &str, words: &str, kernels: &[Embedded],
              script denies\");\n"
         )?;
     }
-    for kernel in kernels {
-        write_kernel(out, kernel)?;
+    for (kernel, args) in kernels.iter().zip(named::names(kernels)) {
+        write_kernel(out, kernel, args.as_deref())?;
     }
     writeln!(out, "}}")
 }
 
-fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
+fn write_kernel(out: &mut String, kernel: &Embedded, args: Option<&str>) -> Result {
     let (ty, (declared, used)) = (kernel.ty(), kernel.generics());
     for axis in &kernel.axes {
         write_choice(out, kernel, axis)?;
     }
     launch::write_config(out, kernel)?;
+    if let Some(args) = args {
+        named::write_struct(out, kernel, args)?;
+    }
     if !kernel.info.doc.is_empty() {
         doc(out, 1, &kernel.info.doc)?;
         writeln!(out, "    ///")?;
@@ -181,6 +193,9 @@ fn write_kernel(out: &mut String, kernel: &Embedded) -> Result {
     write_loader(out, kernel)?;
     writeln!(out, "    impl{declared} {ty}{used} {{")?;
     launch::write_launch(out, kernel)?;
+    if let Some(args) = args {
+        named::write_method(out, kernel, args)?;
+    }
     writeln!(out, "        /// The kernel without types, as it is for arguments of which nothing more is known.")?;
     writeln!(out, "        pub fn kernel(&self) -> &::rtc_runtime::Kernel {{")?;
     writeln!(out, "            &self.kernels[self.kernels.len() - 1]\n        }}\n    }}\n")?;

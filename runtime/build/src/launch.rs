@@ -62,15 +62,9 @@ pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
     let (params, unproved, values) = (general.metadata.visible_params(), kernel.unproved(), configured(kernel));
     writeln!(out, "        /// Launches it; the call returns before the kernel has run.\n        ///")?;
     for param in params {
-        write_param_doc(out, kernel, param)?;
+        write_param_doc(out, kernel, param, &format!("- `{}`: ", argument(&param.name)))?;
     }
-    if !unproved.is_empty() {
-        writeln!(out, "        ///\n        /// # Safety\n        ///")?;
-        writeln!(out, "        /// What the kernel accesses must lie within the slices. That is not proved of")?;
-        for (name, why) in &unproved {
-            writeln!(out, "        /// - `{name}`: {}", plain(why))?;
-        }
-    }
+    write_safety(out, &unproved)?;
     let words: &[&str] =
         if unproved.is_empty() { &["pub", "fn", "launch"] } else { &["pub", "unsafe", "fn", "launch_unchecked"] };
     let generic = if values.is_empty() { "" } else { ", G: Into<::rtc_runtime::Grid>" };
@@ -105,6 +99,19 @@ pub(crate) fn write_launch(out: &mut String, kernel: &Embedded) -> Result {
         }
     }
     writeln!(out, "        }}\n")
+}
+
+/// Of a method that is unsafe, why it is.
+pub(crate) fn write_safety(out: &mut String, unproved: &[(String, String)]) -> Result {
+    if unproved.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "        ///\n        /// # Safety\n        ///")?;
+    writeln!(out, "        /// What the kernel accesses must lie within the slices. That is not proved of")?;
+    for (name, why) in unproved {
+        writeln!(out, "        /// - `{name}`: {}", plain(why))?;
+    }
+    Ok(())
 }
 
 /// How each case chooses among its specializations.
@@ -229,7 +236,7 @@ pub(crate) fn sides(text: &str, params: &[Param]) -> std::result::Result<(Expr, 
 }
 
 /// The Rust type of a parameter; `open` and `close` stand around that of a pointer.
-fn taken(kernel: &Embedded, param: &Param, open: &str, close: &str) -> String {
+pub(crate) fn taken(kernel: &Embedded, param: &Param, open: &str, close: &str) -> String {
     match &param.ty {
         ParamType::Value(ValueType::Scalar(dtype)) => match dtype {
             DType::UInt1 => "bool",
@@ -253,7 +260,7 @@ fn taken(kernel: &Embedded, param: &Param, open: &str, close: &str) -> String {
 }
 
 /// One line on a parameter: what is promised of it, what is done with it, and its comment in the source.
-fn write_param_doc(out: &mut String, kernel: &Embedded, param: &Param) -> Result {
+pub(crate) fn write_param_doc(out: &mut String, kernel: &Embedded, param: &Param, before: &str) -> Result {
     let axis = kernel.typed.iter().position(|names| names.contains(&param.name));
     let mut parts = vec![match axis {
         Some(axis) => format!("`*{}`", kernel.axes[axis].name),
@@ -269,5 +276,5 @@ fn write_param_doc(out: &mut String, kernel: &Embedded, param: &Param) -> Result
     }
     let words = kernel.info.params.iter().find(|p| p.name == param.name).map_or("", |p| p.doc.as_str());
     let words = if words.is_empty() { String::new() } else { format!("; {words}") };
-    doc(out, 2, &format!("- `{}`: {}{words}", argument(&param.name), parts.join(", ")))
+    doc(out, 2, &format!("{before}{}{words}", parts.join(", ")))
 }

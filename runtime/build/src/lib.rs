@@ -25,15 +25,23 @@
 //! let device = rtc_runtime::Device::cuda(0)?;
 //! let stream = device.default_stream();
 //! let kernel = softmax::softmax_kernel(&device)?; // load once
-//! kernel.launch(&stream, rows, &mut output, &input, stride, stride, columns)?; // launch often
+//! kernel.launch(stream, rows, &x, &mut y, stride, stride, columns)?; // launch often
 //! ```
 //!
 //! Kernels carry no types, so each instance says them by a signature (`rtc build --help` says its form); parameters with a value
 //! there are constexprs and are not arguments of the Rust function. Pointers take `&buffer`, `&mut buffer` or a slice of one,
 //! numbers take the Rust type of their name, fp16 and bf16 take an `f32`.
 //!
+//! `launch_args` takes the same arguments by name, which is the safer call where several strides or sizes stand in a row:
+//!
+//! ```ignore
+//! let args = softmax::SoftmaxKernelArgs { x_ptr: &x, y_ptr: &mut y, x_stride, y_stride, columns };
+//! kernel.launch_args(stream, rows, args)?;
+//! ```
+//!
 //! Where the compiler proved how far the kernel gets from each pointer, as [`Metadata`](rtc_abi::Metadata) states, there is a
-//! safe `launch`, which checks the lengths of the slices. Where it did not, there is an unsafe `launch_unchecked`, whose
+//! safe `launch`, which checks the lengths of the slices. Where it did not, there is an unsafe `launch_unchecked` (and
+//! `launch_args_unchecked`), whose
 //! documentation names the pointer and the reason. The module contains `unsafe` blocks and allows them; a crate with
 //! `#![forbid(unsafe_code)]` includes it by a crate of its own.
 //!
@@ -60,13 +68,21 @@ mod launch;
 #[cfg(feature = "linked")]
 mod linked;
 #[cfg(feature = "linked")]
+mod named;
+#[cfg(feature = "linked")]
 mod names;
 #[cfg(feature = "linked")]
 mod tuned;
 
-pub use instance::Instance;
+/// Parts for the command `rtc`: kernels that it has compiled, and requests of build scripts. They change without notice;
+/// semantic versioning does not cover them.
 #[cfg(feature = "linked")]
-pub use linked::{KernelArtifacts, serve, write_c, write_rust};
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::linked::{KernelArtifacts, serve, write_c, write_rust};
+}
+
+pub use instance::Instance;
 pub use rtc_abi::spec::LaunchOptions;
 pub use rtc_assembler::{Assembler, Usage};
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// build script has to tell cargo goes to standard output.
 ///
 /// ```
-/// let error = rtc_build::serve("{}").unwrap_err();
+/// let error = rtc_build::internal::serve("{}").unwrap_err();
 /// assert!(error.to_string().starts_with("this is no request of a build script with rtc-build"));
 /// ```
 ///
@@ -198,7 +198,7 @@ fn compile_spec(
 /// A kernel that has been compiled already, for the writers of modules.
 ///
 /// ```
-/// use rtc_build::{KernelArtifacts, write_c, write_rust};
+/// use rtc_build::internal::{KernelArtifacts, write_c, write_rust};
 /// use rtc_compiler::{Program, Signature, Silent, Source, Spec, compile, source_hash};
 /// let text = "@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n";
 /// let program = Program::parse(&[Source::new("one.rt", text)]);

@@ -5,7 +5,8 @@
 
 use rtc_abi::metadata::TensorMap;
 use rtc_abi::{DType, Expr, ParamType};
-use rtc_build::{Config, Instance, KernelArtifacts, write_c};
+use rtc_build::internal::{KernelArtifacts, write_c};
+use rtc_build::{Config, Instance};
 use rtc_compiler::{Program, Signature, Silent, Source, Spec};
 use std::path::{Path, PathBuf};
 use std::process::Command;

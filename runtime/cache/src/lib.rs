@@ -35,6 +35,7 @@
 //! the standard library. Why not `cacache`: its index is a second file for each entry, in which a damaged line silently
 //! reads as a miss, and a size limit, recency and `verify` would have had to be built around it. `foyer` keeps a file
 //! per process, `moka` nothing on disk.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod config;
 mod entry;

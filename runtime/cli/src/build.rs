@@ -8,7 +8,7 @@ use crate::output::{self, outln};
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::tile_ir;
-use rtc_build::KernelArtifacts;
+use rtc_build::internal::KernelArtifacts;
 use rtc_source::Code;
 use std::collections::HashMap;
 
@@ -62,8 +62,8 @@ fn write_artifacts(arguments: &BuildArguments, artifacts: &[(String, rtc_compile
 fn write_module(arguments: &BuildArguments, doc: &str, ready: Vec<KernelArtifacts>) -> Result<(), Problem> {
     let stem = input::stem_of(&arguments.kernels.file);
     let paths = match arguments.emit {
-        Some(EmitLanguage::C) => rtc_build::write_c(&arguments.output, &stem, ready).map(Vec::from),
-        None => rtc_build::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),
+        Some(EmitLanguage::C) => rtc_build::internal::write_c(&arguments.output, &stem, ready).map(Vec::from),
+        None => rtc_build::internal::write_rust(&arguments.output, &stem, doc, ready).map(|path| vec![path]),
     };
     let paths = paths.map_err(|error| Problem::input(Code::EMBED, error.to_string()))?;
     paths.iter().try_for_each(|path| outln!("{}", path.display()))

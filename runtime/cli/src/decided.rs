@@ -68,15 +68,19 @@ pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page
         Some((usage, assembler.version()))
     });
     let registers = usage.map_or(estimate, |(usage, _)| usage.registers);
-    let resources =
-        Resources { threads: metadata.threads_per_block, shared: metadata.shared_bytes, registers, local: 0 };
+    let resources = Resources {
+        threads: metadata.threads_per_block,
+        shared_bytes: metadata.shared_bytes,
+        registers,
+        local_bytes: 0,
+    };
     let machine = Machine::of_arch(arch);
     let page = Page {
         registers,
         registers_are_estimated: usage.is_none(),
         spilled: usage.map(|(usage, _)| usage.spilled),
         threads: resources.threads,
-        shared_bytes: resources.shared,
+        shared_bytes: resources.shared_bytes,
         blocks_per_sm: occupancy(&resources, &machine),
         limited_by: limited_by(&resources, &machine).into_iter().map(str::to_owned).collect(),
     };

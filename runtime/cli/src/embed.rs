@@ -9,5 +9,5 @@ pub(crate) fn embed() -> Result<(), Problem> {
     let mut request = String::new();
     let read = std::io::stdin().read_to_string(&mut request);
     read.map_err(|error| Problem::input(Code::IO, format!("cannot read the request: {error}")))?;
-    rtc_build::serve(&request).map_err(|error| Problem::Rendered(error.to_string()))
+    rtc_build::internal::serve(&request).map_err(|error| Problem::Rendered(error.to_string()))
 }

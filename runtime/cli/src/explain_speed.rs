@@ -16,6 +16,7 @@ use rtc_testing::{LaunchFile, Tensors, Tolerance, compare};
 use rtc_tune::speed::Explainer;
 use rtc_tune::{GridFn, Machine};
 use std::path::Path;
+use std::time::Duration;
 
 /// The most instructions that the emulator counts without being asked to: some seconds.
 const MOST: f64 = 3e7;
@@ -52,24 +53,24 @@ impl Launched<'_> {
 
     /// The counters of the launch in the emulator, and the tensors after it.
     fn count(&self, compiled: Compiled) -> Result<(Counters, Tensors), Problem> {
-        let kernel = self.load(compiled, &Device::emulator().count()?)?;
+        let kernel = self.load(compiled, &Device::emulator().with_counters()?)?;
         let outcome = self.launch.run(&kernel, self.tensors);
         let outputs = outcome.map_err(|error| run::launch_problem(self.path, error))?.outputs;
         Ok((kernel.take_counters().unwrap_or_default(), outputs))
     }
 
-    /// The median time on a GPU in milliseconds.
-    fn time(&self, compiled: Compiled, device: &Device) -> Result<f64, Problem> {
+    /// The median time on a GPU.
+    fn time(&self, compiled: Compiled, device: &Device) -> Result<Duration, Problem> {
         let kernel = self.load(compiled, device)?;
         let mut times = Vec::new();
         // The first launch is slower.
         for _ in 0..=TIMED {
             let outcome = self.launch.run(&kernel, self.tensors);
             let elapsed = outcome.map_err(|error| run::launch_problem(self.path, error))?.elapsed;
-            times.push(elapsed.as_secs_f64() * 1e3);
+            times.push(elapsed);
         }
         times.remove(0);
-        times.sort_by(f64::total_cmp);
+        times.sort();
         Ok(times[times.len() / 2])
     }
 }
@@ -132,11 +133,12 @@ pub(crate) fn explain_speed(arguments: &ExplainSpeedArguments, reporter: &Report
         explainer = explainer.usage(usage.0, usage.1);
     }
     if let Some(device) = &device {
-        explainer = explainer.machine(Machine::of_arch(&arch).with_multiprocessors(device.multiprocessors()));
+        explainer = explainer.machine(Machine::of_arch(&arch).with_sm_count(device.sm_count()));
         explainer = explainer.measured(launched.time(compiled.clone(), device)?);
     }
     if let Some(time) = arguments.measured_us {
-        explainer = explainer.measured(time / 1e3);
+        let time = Duration::try_from_secs_f64(time / 1e6);
+        explainer = explainer.measured(time.map_err(|error| Problem::Usage(format!("--measured-us: {error}")))?);
     }
     if reporter.shows_progress() {
         explainer = explainer.show_progress();

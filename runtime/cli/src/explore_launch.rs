@@ -27,7 +27,7 @@ fn promises(
     tensors: &Tensors,
     reporter: &Reporter,
 ) -> Result<Vec<Report>, Problem> {
-    let device = Device::interpreter()?.sanitize(sanitize::of_interpreter(Checks::ALL))?;
+    let device = Device::interpreter()?.with_sanitizer(sanitize::of_interpreter(Checks::ALL))?;
     let Subject { input, spec, arch, .. } = subject;
     let store = Store::open(false, reporter);
     let compiled = input.compile(&store, &device, spec, arch, reporter, &mut Silent);
@@ -127,7 +127,7 @@ pub(crate) fn launched(
     let (launch, tensors) = with_records.as_ref().map_or(given, |(launch, tensors)| (launch, tensors));
     let symbol = &compiled.artifact.metadata.symbol;
     let device = Device::emulator();
-    let kernel = load(&device.count()?.record()?)?;
+    let kernel = load(&device.with_counters()?.with_trace()?)?;
     let progress = reporter.follow(format!("{symbol} on {device}"));
     let outcome = launch.run(&kernel, tensors);
     progress.finish();

@@ -8,6 +8,7 @@ use crate::report::Reporter;
 use crate::results::Results;
 use crate::{decided, input, instrument, ptx, sanitize, tile_ir, trusted, tune};
 use rtc_compiler::{Decisions, Failure, Observer, Program, Spec, Specialization, TileKernel};
+use rtc_runtime::internal::quantile;
 use rtc_runtime::sanitize::Check;
 use rtc_runtime::{Device, jit};
 use rtc_source::json_fields::Field;
@@ -99,7 +100,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let mut broken = Vec::new();
     let checks = sanitize::of_interpreter(arguments.sanitize.unwrap_or_default());
     if !checks.is_empty() {
-        let device = Device::interpreter()?.sanitize(checks)?;
+        let device = Device::interpreter()?.with_sanitizer(checks)?;
         let mut progress = reporter.follow(format!("{} on {device}", source.kernel()));
         let interpreted = source.compile(&store, &device, &spec, &arch, reporter, &mut progress);
         if let Ok(interpreted) = interpreted {
@@ -161,8 +162,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
         for _ in 0..arguments.repeat {
             times.push(run()?.elapsed.as_secs_f64() * 1e3);
         }
-        times.sort_by(f64::total_cmp);
-        let (median, launches) = (times[times.len() / 2], times.len());
+        let (median, launches) = (quantile(&times, 0.5).unwrap_or(first), times.len());
         let fields = json!({"median_milliseconds": median, "launches": launches});
         results.add("", &format!("{median:.3} ms (median of {launches})"), fields)?;
     }

@@ -23,7 +23,7 @@ pub(crate) fn device(arguments: &RunArguments) -> Result<Device, Problem> {
     if let Some(checks) = checks {
         device = device.sanitize_within(checks, arguments.instructions)?;
     }
-    Ok(if arguments.counters { device.count()? } else { device })
+    Ok(if arguments.counters { device.with_counters()? } else { device })
 }
 
 /// Findings of the interpreter: promises of the source that do not hold, and dependence on unspecified results.

@@ -196,7 +196,7 @@ fn print(report: &TuningReport, device: &Device) -> Result<(), Problem> {
         let key: Vec<String> = report.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
         outln!("key        {}", key.join(" "))?;
     }
-    let timed = report.candidates.iter().filter(|c| !c.times.runs.is_empty()).count();
+    let timed = report.candidates.iter().filter(|c| !c.times.milliseconds.is_empty()).count();
     let how = match report.decision {
         Decision::Model => "by the cost model; nothing was timed".to_owned(),
         Decision::Stored => "stored by a tuning before".to_owned(),

@@ -14,7 +14,7 @@ use rtc_tune::{Entry, Error, Merged, ShardFile};
 pub(crate) fn device(arguments: &TuneArguments) -> Result<Device, Problem> {
     match (arguments.clock, arguments.device) {
         (Clock::Events, kind) => Ok(Device::open(kind)?),
-        (Clock::Counters, DeviceKind::Auto | DeviceKind::Emulator) => Ok(Device::emulator().count()?),
+        (Clock::Counters, DeviceKind::Auto | DeviceKind::Emulator) => Ok(Device::emulator().with_counters()?),
         (Clock::Counters, _) => Err(Problem::Usage("--clock counters is for the emulator: leave out --device".into())),
     }
 }

@@ -47,12 +47,15 @@ fn of_disk(config: CacheConfig) -> Check {
 
 fn of_store(uri: &str, config: CacheConfig) -> Check {
     // An empty directory, so that the answer comes from the store.
-    let directory = std::env::temp_dir().join(format!("rtc-doctor-{}", std::process::id()));
-    let result =
-        Cache::open(CacheConfig { directory: directory.clone(), ..config }).and_then(|cache| round_trip(&cache));
-    // It holds one small entry at most, and lies among the system's temporary files.
-    let _ = std::fs::remove_dir_all(&directory);
-    match result {
+    let folder = match tempfile::tempdir() {
+        Ok(folder) => folder,
+        Err(error) => {
+            let remedy = "set TMPDIR to a folder that can be written to";
+            return Check::warning("shared store", format!("no temporary folder: {error}"), remedy);
+        }
+    };
+    let directory = folder.path().to_path_buf();
+    match Cache::open(CacheConfig { directory, ..config }).and_then(|cache| round_trip(&cache)) {
         Ok(()) => Check::ok("shared store", format!("{uri} can be read and written")),
         Err(error) => {
             let remedy = "kernels are compiled or loaded from disk without it; correct RTC_CACHE_REMOTE, or unset it";

@@ -43,7 +43,7 @@ pub(crate) fn checks() -> Devices {
         checks.push(match Device::cuda(ordinal) {
             Ok(device) => {
                 let arch = device.arch().to_string();
-                let text = format!("{device}, {arch}, {} SMs", device.multiprocessors());
+                let text = format!("{device}, {arch}, {} SMs", device.sm_count());
                 archs.push(arch);
                 ran(&device, "gpu", text)
             }

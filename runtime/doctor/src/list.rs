@@ -85,7 +85,7 @@ fn info(name: String, device: rtc_runtime::Result<Device>) -> DeviceInfo {
         name: Some(device.name()),
         arch: Some(device.arch().to_string()),
         compute_capability: Some(format!("{major}.{minor}")),
-        sms: Some(device.multiprocessors()),
+        sms: Some(device.sm_count()),
         memory_bytes: memory.map(|info| info.total),
         free_bytes: memory.map(|info| info.free),
         uuid: device.uuid().ok().map(uuid),

@@ -48,7 +48,7 @@ pub(crate) fn dlpack(object: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult
         (true, Some(stream)) => Some(Consumer(stream)),
         (true, None) => {
             let current = place::Current::of(py, Some(Memory::Gpu), gpu)?;
-            Some(Consumer(current.stream(py)?.raw().unwrap_or(0)))
+            Some(Consumer(current.stream(py)?.as_raw().unwrap_or(0)))
         }
     };
     let stream = consumer.as_ref().map(|consumer| consumer as &dyn DlpackStream);

@@ -89,7 +89,7 @@ pub(crate) fn count_flops(
     launch: &str,
     inputs: &Bound<'_, PyBytes>,
 ) -> PyResult<(u64, u64)> {
-    let device = Device::emulator().count().map_err(|error| runtime_error(py, &error))?;
+    let device = Device::emulator().with_counters().map_err(|error| runtime_error(py, &error))?;
     let (ready, _) = launched(py, &device, modules, launch, &tensors(inputs)?)?;
     let counters = ready.kernel().take_counters();
     let counters = counters.ok_or_else(|| wrong("nothing was counted"))?;

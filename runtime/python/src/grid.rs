@@ -262,7 +262,7 @@ pub(crate) fn sizes(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
                 ..0 => "which cannot be negative".to_owned(),
                 _ => format!(
                     "GPUs take at most {} along this axis; let each program do more",
-                    rtc_runtime::Grid::MOST[axis]
+                    rtc_runtime::Grid::MAX[axis]
                 ),
             };
             PyValueError::new_err(format!("the grid has {number} programs along axis {axis}, {text}"))

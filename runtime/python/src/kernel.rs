@@ -215,7 +215,7 @@ pub(crate) fn launch<'py>(
         let told = |hook: &str| {
             let given: SmallVec<[_; 16]> = call.values.iter().flatten().map(|value| (**value).clone()).collect();
             let given = PyTuple::new(py, given)?;
-            slf.call_method1(hook, (&compiled, grid, stream.raw().unwrap_or(0), given))
+            slf.call_method1(hook, (&compiled, grid, stream.as_raw().unwrap_or(0), given))
         };
         if hooked {
             told("_enter")?;

@@ -120,7 +120,7 @@ fn kept_stream<E>(device: &Device, handle: u64, make: impl FnOnce() -> Result<St
 pub(crate) fn wait_for(py: Python<'_>, device: &Device, stream: &Stream, after: &[u64]) -> PyResult<()> {
     /// The default stream, as `__cuda_array_interface__` and the driver number it.
     const LEGACY: u64 = 1;
-    let own = stream.raw().unwrap_or(0);
+    let own = stream.as_raw().unwrap_or(0);
     for handle in after.iter().copied().filter(|handle| *handle != own && (*handle, own) != (LEGACY, 0)) {
         // SAFETY: the object that gave the handle guarantees that it is a stream, which lives as long as the object.
         let theirs = unsafe { Stream::from_raw(device, handle) };
@@ -181,7 +181,7 @@ fn host_device(py: Python<'_>) -> PyResult<&'static Device> {
             return Err(PyValueError::new_err(text));
         }
         (false, None) => Ok(Device::emulator()),
-        (false, Some(checks)) => Device::emulator().sanitize(checks),
+        (false, Some(checks)) => Device::emulator().with_sanitizer(checks),
     };
     let device = device.map_err(|error| runtime_error(py, &error))?;
     Ok(*slot.insert(Box::leak(Box::new(device))))

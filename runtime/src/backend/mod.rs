@@ -14,7 +14,7 @@ pub(crate) mod driver;
 pub(crate) mod emulator;
 #[cfg(feature = "emulator")]
 pub(crate) mod host;
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 pub(crate) mod interpreter;
 mod kind;
 mod tensor_map;
@@ -60,7 +60,7 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     }
 
     /// The number of SMs.
-    fn multiprocessors(&self) -> u32;
+    fn sm_count(&self) -> u32;
 
     /// Waits for all work; reports what went wrong in it.
     fn synchronize(&self) -> Result<()>;

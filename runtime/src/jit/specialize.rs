@@ -227,7 +227,7 @@ fn int_type(value: i128) -> IntType {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "emulator"))]
 mod tests {
     use super::*;
     use crate::{Device, DeviceAddress};

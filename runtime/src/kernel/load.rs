@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use super::{Fill, Kernel, Loaded};
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 use crate::backend::Code;
 use crate::backend::Image;
 use crate::{Device, Result, argument, ptx_check};
 use rtc_abi::Metadata;
-#[cfg(feature = "jit")]
+#[cfg(all(feature = "emulator", feature = "jit"))]
 use std::sync::Arc;
 
 impl Device {
@@ -145,7 +145,7 @@ impl Device {
         unsafe { self.load(ptx, &Metadata::from_json(metadata)?) }
     }
 
-    #[cfg(feature = "jit")]
+    #[cfg(all(feature = "emulator", feature = "jit"))]
     pub(crate) fn interpreted(&self, code: Arc<dyn Code>, metadata: Metadata) -> Result<Kernel> {
         let fill = Fill::of(&metadata)?;
         let block = [metadata.threads_per_block, 1, 1];

@@ -1,7 +1,7 @@
 //! Timing of kernels whose results are right.
 
 use crate::{Case, Error, Reference, Result, Tolerance, verify};
-use rtc_runtime::{Kernel, Stream};
+use rtc_runtime::{Kernel, Stream, internal::quantile};
 use std::fmt;
 use std::time::Duration;
 
@@ -83,23 +83,21 @@ impl Bench {
         if rounds.warmup > 0 {
             self.run(rounds.warmup)?;
         }
-        let mut all = (0..rounds.timed.max(1)).map(|_| self.run(1)).collect::<Result<Vec<_>>>()?;
-        all.sort();
-        Ok(Times { sorted: all })
+        let seconds = (0..rounds.timed.max(1)).map(|_| Ok(self.run(1)?.as_secs_f64()));
+        Ok(Times { seconds: seconds.collect::<Result<_>>()? })
     }
 }
 
 /// Times of launches.
 #[derive(Clone, Debug)]
 pub struct Times {
-    sorted: Vec<Duration>,
+    seconds: Vec<f64>,
 }
 
 impl Times {
-    /// The time that so large a part of the launches stayed below: 0.5 is the median.
+    /// The time that so large a part of the launches stayed below, by linear interpolation: 0.5 is the median.
     pub fn quantile(&self, part: f64) -> Duration {
-        let last = self.sorted.len() - 1;
-        self.sorted[((part.clamp(0.0, 1.0) * last as f64).round() as usize).min(last)]
+        quantile(&self.seconds, part).map_or(Duration::ZERO, Duration::from_secs_f64)
     }
 
     /// The median.
@@ -111,6 +109,6 @@ impl Times {
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [low, high] = [0.2, 0.8].map(|part| self.quantile(part));
-        write!(f, "{:?} (20 %: {low:?}, 80 %: {high:?}, of {} launches)", self.median(), self.sorted.len())
+        write!(f, "{:?} (20 %: {low:?}, 80 %: {high:?}, of {} launches)", self.median(), self.seconds.len())
     }
 }

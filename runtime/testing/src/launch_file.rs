@@ -245,7 +245,7 @@ impl LaunchFile {
             let wrong = |message: String| FieldError { path: format!("grid[{i}]"), message };
             let value = expr.eval(named).map_err(|error| wrong(error.to_string()))?;
             *size = u32::try_from(value).map_err(|_| {
-                let most = rtc_runtime::Grid::MOST[i];
+                let most = rtc_runtime::Grid::MAX[i];
                 wrong(format!("`{expr}` is {value}, a grid has from 0 to {most} programs along this axis"))
             })?;
         }

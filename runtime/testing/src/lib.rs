@@ -8,11 +8,14 @@
 //! [`compare`] tells how far a result is from its reference.
 //!
 //! ```
-//! use rtc_testing::{Dtype, Tensor, Tolerance, compare};
+//! use rtc_testing::{Case, Dtype, Tensor, Tolerance, compare, runtime::Device, serde_json::json};
 //! let one = Tensor::of(vec![2], &[1.0f32, 2.0])?;
 //! let other = Tensor::of(vec![2], &[1.0f32, 2.0 + 2f32.powi(-22)])?;
 //! let result = compare("y", &one, &other, Tolerance::Ulp(1))?;
 //! assert_eq!((result.wrong, result.worst_ulp), (0, 1));
+//! // The crates whose types stand in the interface are here in the version that it takes.
+//! let case = Case::new("two", [1]).value("factors", json!([1, 2]));
+//! println!("{} on {}", case.name(), Device::emulator());
 //! # Ok::<(), rtc_testing::Error>(())
 //! ```
 #![warn(clippy::missing_errors_doc)]
@@ -32,7 +35,9 @@ pub use case::{Case, Golden, Reference};
 pub use compare::{Comparison, Tolerance, compare};
 pub use error::{Error, Result};
 pub use launch_file::{LaunchFile, Outcome};
-pub use precision::{ErrorLimits, Errors, Precision, precision};
+pub use precision::{ErrorLimits, ErrorStatistics, Precision, precision};
+pub use rtc_runtime as runtime;
 pub use rtc_source::json_fields::FieldError;
+pub use serde_json;
 pub use tensors::{Dtype, Tensor, Tensors, dtype_of};
 pub use verify::{Verification, verify};

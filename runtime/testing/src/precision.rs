@@ -30,7 +30,7 @@ impl ErrorLimits {
 
 /// The errors of one tensor of one case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Errors {
+pub struct ErrorStatistics {
     /// The case.
     pub case: String,
     /// The tensor.
@@ -49,7 +49,7 @@ pub struct Errors {
     pub wrong: usize,
 }
 
-impl Errors {
+impl ErrorStatistics {
     /// Whether the standard of its type is met.
     pub fn passes(&self) -> bool {
         let is_small = ErrorLimits::of(self.dtype).is_none_or(|standard| {
@@ -65,13 +65,13 @@ pub struct Precision {
     /// The kernel.
     pub kernel: String,
     /// For each case and tensor.
-    pub errors: Vec<Errors>,
+    pub errors: Vec<ErrorStatistics>,
 }
 
 impl Precision {
     /// Whether all standards are met.
     pub fn passes(&self) -> bool {
-        self.errors.iter().all(Errors::passes)
+        self.errors.iter().all(ErrorStatistics::passes)
     }
 }
 
@@ -79,7 +79,8 @@ impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`: {}", self.kernel, if self.passes() { "PASS" } else { "FAIL" })?;
         for errors in &self.errors {
-            let Errors { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong } = errors;
+            let ErrorStatistics { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong } =
+                errors;
             let result = if errors.passes() { "PASS" } else { "FAIL" };
             write!(f, "\n  {case}, `{tensor}` {dtype:?} {shape:?}: {result}, ")?;
             match ErrorLimits::of(*dtype) {
@@ -104,7 +105,7 @@ impl fmt::Display for Precision {
 /// Launches the kernel for each case and measures its errors against the reference, which may compute in fp64.
 ///
 /// ```
-/// use rtc_testing::{Case, Dtype, Errors, Precision, ErrorLimits, Tensor, Tensors, precision};
+/// use rtc_testing::{Case, Dtype, ErrorStatistics, Precision, ErrorLimits, Tensor, Tensors, precision};
 /// # let (ptx, json) = (include_str!("../tests/kernels/scale.ptx"), include_str!("../tests/kernels/scale.json"));
 /// # let scale = unsafe { rtc_runtime::Device::emulator().load_json(ptx, json)? };
 /// let case = Case::new("one third", [1])
@@ -114,7 +115,7 @@ impl fmt::Display for Precision {
 ///     .value("n", 1);
 /// let exact = |_: &Tensors| Ok(Tensors::from_iter([("y", Tensor::of(vec![1], &[1.0f64 / 3.0])?)]));
 /// let report: Precision = precision(&scale, &[case], &exact)?;
-/// let Errors { mean_relative, max_relative, .. } = &report.errors[0];
+/// let ErrorStatistics { mean_relative, max_relative, .. } = &report.errors[0];
 /// assert!(report.passes() && *max_relative > 0.0, "{report}");
 /// assert!(*mean_relative < ErrorLimits::of(Dtype::F32).expect("floats have one").threshold);
 /// # Ok::<(), rtc_testing::Error>(())
@@ -138,7 +139,7 @@ pub fn precision(kernel: &impl AsRef<Kernel>, cases: &[Case], reference: &dyn Re
     Ok(Precision { kernel: kernel.metadata().kernel.clone(), errors })
 }
 
-fn measure(case: &str, tensor: &str, actual: &Tensor, expected: &Tensor) -> Result<Errors> {
+fn measure(case: &str, tensor: &str, actual: &Tensor, expected: &Tensor) -> Result<ErrorStatistics> {
     if actual.shape != expected.shape {
         let (own, other) = (&actual.shape, &expected.shape);
         return Err(Error::Case(format!("tensor `{tensor}` has sizes {own:?}, its reference {other:?}")));
@@ -164,5 +165,5 @@ fn measure(case: &str, tensor: &str, actual: &Tensor, expected: &Tensor) -> Resu
     }
     let mean_relative = if count == 0 { 0.0 } else { sum / count as f64 };
     let (case, tensor) = (case.to_owned(), tensor.to_owned());
-    Ok(Errors { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong })
+    Ok(ErrorStatistics { case, tensor, dtype, shape, mean_relative, max_relative, max_absolute, wrong })
 }

@@ -1,6 +1,6 @@
 //! Configurations and what is found out about each.
 
-use crate::halving::Times;
+use crate::halving::RunTimes;
 use crate::machine::Machine;
 use crate::model::{self, Prediction, Resources};
 use rtc_compiler::work::{Launch, Work};
@@ -17,7 +17,7 @@ pub struct Candidate {
     /// Programs.
     pub grid: [u32; 3],
     /// What one program does.
-    pub work: Option<Work>,
+    pub(crate) work: Option<Work>,
     /// What it takes of an SM.
     pub resources: Option<Resources>,
     /// What the cost model says.
@@ -27,9 +27,9 @@ pub struct Candidate {
     /// The number of another one that compiles to the same code for the same grid, and shares its times.
     pub same_as: Option<usize>,
     /// What it took.
-    pub times: Times,
-    /// Of a tuning before this one.
-    pub stored: Option<f64>,
+    pub times: RunTimes,
+    /// The median of a tuning before this one.
+    pub stored_milliseconds: Option<f64>,
     /// Of how many runs that is.
     pub(crate) stored_runs: u32,
     /// It belongs to another shard, and is here to compare what other configurations compute.
@@ -46,7 +46,7 @@ impl Candidate {
 
     /// The median of its times, now or of a tuning before.
     pub fn milliseconds(&self) -> Option<f64> {
-        self.times.median().or(self.stored)
+        self.times.median().or(self.stored_milliseconds)
     }
 
     /// A hash of its code; empty where the passes refuse it.
@@ -76,9 +76,9 @@ impl Candidate {
             Ok((work, metadata)) => {
                 let resources = Resources {
                     threads: metadata.threads_per_block,
-                    shared: metadata.shared_bytes,
+                    shared_bytes: metadata.shared_bytes,
                     registers: self.choice.option("maxnreg").map_or(work.registers, |n| n.min(work.registers)),
-                    local: 0,
+                    local_bytes: 0,
                 };
                 self.dropped = model::misfit(&resources, what.machine).map(|why| format!("does not fit: {why}"));
                 self.resources = Some(resources);
@@ -94,7 +94,7 @@ impl Candidate {
     pub(crate) fn assembled(&mut self, usage: KernelUsage, machine: &Machine, tensors: Option<f64>) {
         if let Some(resources) = &mut self.resources {
             resources.registers = usage.registers;
-            resources.local = usage.local_bytes;
+            resources.local_bytes = usage.local_bytes;
         }
         self.predict(machine, tensors);
     }

@@ -167,8 +167,11 @@ impl<'t> DeviceTimer<'t> {
         }
         self.stream.synchronize()?;
         let counters = self.kernels[&configuration].kernel.take_counters();
-        let without =
-            || Error::Devices("the device does not count what launches do: `Device::count` gives one that does".into());
+        let without = || {
+            Error::Devices(
+                "the device does not count what launches do: `Device::with_counters` gives one that does".into(),
+            )
+        };
         Ok(clock.milliseconds(candidate, &counters.ok_or_else(without)?))
     }
 

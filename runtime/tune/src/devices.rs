@@ -30,7 +30,7 @@ pub(crate) fn replicas(devices: &[Device], args: &[Arg<'_>]) -> Result<Vec<Argum
 /// The GPU as the cost model has it: the usual one of the target, with as many SMs as this one.
 pub(crate) fn machine_of(device: &Device, arch: &str) -> Machine {
     let machine = Machine::of_arch(arch);
-    if device.is_cuda() { machine.with_multiprocessors(device.multiprocessors()) } else { machine }
+    if device.is_cuda() { machine.with_sm_count(device.sm_count()) } else { machine }
 }
 
 /// The name that results are kept under: that of the GPU, without its number.

@@ -4,36 +4,11 @@
 //! power limit changes its clock over tens of milliseconds, so that configurations timed one after the other would be
 //! compared at different clocks.
 
+use rtc_runtime::internal::quantile;
 use std::time::Duration;
 
 /// What times runs. Tests plant times here.
-///
-/// ```
-/// use rtc_tune::halving::{Plan, Race, Timer, Times, race};
-/// use std::convert::Infallible;
-/// use std::time::Duration;
-///
-/// /// Configuration 1 is the fastest, configuration 2 cannot run.
-/// struct Planted;
-///
-/// impl Timer for Planted {
-///     type Error = Infallible;
-///     fn run(&mut self, configurations: &[usize]) -> Result<Vec<Option<f64>>, Infallible> {
-///         Ok(configurations.iter().map(|number| [Some(3.0), Some(1.0), None][*number]).collect())
-///     }
-///     fn elapsed(&self) -> Duration {
-///         Duration::ZERO
-///     }
-/// }
-///
-/// let plan = Plan { most: 8, ..Plan::default() };
-/// let Ok(found): Result<Race, _> = race(&[0, 1, 2], 3, &plan, &mut Planted);
-/// assert_eq!((found.winner, found.is_cut), (Some(1), false));
-/// let fastest: &Times = &found.times[1];
-/// assert_eq!((fastest.median(), fastest.quantile(0.9)), (Some(1.0), Some(1.0)));
-/// assert!(found.times[0].runs.len() < fastest.runs.len() && found.times[2].failed);
-/// ```
-pub trait Timer {
+pub(crate) trait Timer {
     /// Why a run failed for good; ends the tuning.
     type Error;
 
@@ -50,7 +25,7 @@ pub trait Timer {
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Runs of each configuration before the first are dropped.
     pub first: u32,
     /// Runs of a configuration that stays to the end.
@@ -83,36 +58,36 @@ impl Plan {
 }
 
 /// Times of one configuration.
+///
+/// ```
+/// let times = rtc_tune::RunTimes { milliseconds: vec![3.0, 1.0, 2.0], failed: false };
+/// assert_eq!((times.median(), times.quantile(1.0)), (Some(2.0), Some(3.0)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Times {
-    /// Milliseconds, in the order of the runs.
-    pub runs: Vec<f64>,
+pub struct RunTimes {
+    /// One for each run, in their order.
+    pub milliseconds: Vec<f64>,
     /// It could not run.
     pub failed: bool,
 }
 
-impl Times {
-    /// The median.
+impl RunTimes {
+    /// The median in milliseconds.
     pub fn median(&self) -> Option<f64> {
         self.quantile(0.5)
     }
 
-    /// A quantile by linear interpolation.
+    /// A quantile in milliseconds, by linear interpolation.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let mut sorted = self.runs.clone();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len().checked_sub(1)?;
-        let at = q.clamp(0.0, 1.0) * last as f64;
-        let (low, part) = (at.floor() as usize, at.fract());
-        Some(sorted[low] + part * (sorted[(low + 1).min(last)] - sorted[low]))
+        quantile(&self.milliseconds, q)
     }
 }
 
 /// What came out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Race {
+pub(crate) struct Race {
     /// The times of each configuration, by its number.
-    pub times: Vec<Times>,
+    pub times: Vec<RunTimes>,
     /// The fastest of those that were timed longest.
     pub winner: Option<usize>,
     /// The budget ended it.
@@ -127,7 +102,7 @@ impl Race {
         let is_close = |c: &usize| {
             let times = &self.times[*c];
             !times.failed
-                && 2 * times.runs.len() > self.times[winner].runs.len()
+                && 2 * times.milliseconds.len() > self.times[winner].milliseconds.len()
                 && median(*c) <= median(winner) * factor
         };
         let mut close: Vec<usize> = (0..self.times.len()).filter(is_close).collect();
@@ -142,7 +117,7 @@ impl Race {
         if winner.is_none() {
             return;
         }
-        for number in some.iter().filter(|c| !times[**c].runs.is_empty()).copied().collect::<Vec<_>>() {
+        for number in some.iter().filter(|c| !times[**c].milliseconds.is_empty()).copied().collect::<Vec<_>>() {
             self.times[number] = std::mem::take(&mut times[number]);
         }
         (self.winner, self.is_cut) = (winner, is_cut);
@@ -159,8 +134,8 @@ const CLOSE: f64 = 1.02;
 /// # Errors
 ///
 /// The first of the timer.
-pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T) -> Result<Race, T::Error> {
-    let mut race = Race { times: vec![Times::default(); count], winner: None, is_cut: false };
+pub(crate) fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T) -> Result<Race, T::Error> {
+    let mut race = Race { times: vec![RunTimes::default(); count], winner: None, is_cut: false };
     let mut left: Vec<usize> = order.to_vec();
     let (mut runs, mut wanted) = (0, plan.first.max(1));
     let is_over = |timer: &T| plan.budget.is_some_and(|budget| timer.elapsed() >= budget);
@@ -180,7 +155,7 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
             for (configuration, time) in group.iter().zip(timer.run(group)?) {
                 let times = &mut race.times[*configuration];
                 match time {
-                    Some(milliseconds) => times.runs.push(milliseconds),
+                    Some(milliseconds) => times.milliseconds.push(milliseconds),
                     None => times.failed = true,
                 }
             }
@@ -207,10 +182,10 @@ pub fn race<T: Timer>(order: &[usize], count: usize, plan: &Plan, timer: &mut T)
         wanted = (runs * 2).min(most);
     }
     // Of those that were run most.
-    let most = race.times.iter().filter(|t| !t.failed).map(|t| t.runs.len()).max().unwrap_or(0);
+    let most = race.times.iter().filter(|t| !t.failed).map(|t| t.milliseconds.len()).max().unwrap_or(0);
     let candidates = order.iter().copied().filter(|c| {
         let times = &race.times[*c];
-        !times.failed && !times.runs.is_empty() && 2 * times.runs.len() > most
+        !times.failed && !times.milliseconds.is_empty() && 2 * times.milliseconds.len() > most
     });
     let median = |c: &usize| race.times[*c].median().unwrap_or(f64::INFINITY);
     race.winner = candidates.min_by(|a, b| median(a).total_cmp(&median(b)));
@@ -272,7 +247,7 @@ mod tests {
             let mut timer = Fake::new(hundred(best), 0.04);
             let race = race(&order, 100, &Plan::default(), &mut timer).unwrap();
             assert_eq!(race.winner, Some(best));
-            assert!(race.times[best].runs.len() >= 3);
+            assert!(race.times[best].milliseconds.len() >= 3);
             // In full it were 3,000.
             assert!(timer.runs < 500, "{} runs", timer.runs);
             assert!(!race.is_cut);
@@ -287,7 +262,7 @@ mod tests {
         let order: Vec<usize> = (0..100).rev().collect();
         let race = race(&order, 100, &Plan::default(), &mut Fake::new(times, 0.0)).unwrap();
         assert_eq!(race.winner, Some(8));
-        assert!(race.times[7].failed && race.times[7].runs.is_empty());
+        assert!(race.times[7].failed && race.times[7].milliseconds.is_empty());
         let none = super::race(&[0, 1], 2, &Plan::default(), &mut Fake::new(vec![None, None], 0.0)).unwrap();
         assert_eq!(none.winner, None);
     }
@@ -302,7 +277,7 @@ mod tests {
         assert_eq!(race.winner, Some(97));
         // One group may be in flight when the budget ends.
         assert!(timer.spent < 30.0 + 4.0 * 6.1, "{}", timer.spent);
-        assert!(race.times[0].runs.is_empty());
+        assert!(race.times[0].milliseconds.is_empty());
     }
 
     #[test]
@@ -312,13 +287,13 @@ mod tests {
         let times = (0..100).map(|i| Some(if i < 2 { 1.0 } else { 3.0 })).collect();
         let mut timer = Fake::new(times, 0.001);
         let race = race(&order, 100, &plan, &mut timer).unwrap();
-        assert_eq!((race.times[0].runs.len(), race.times[1].runs.len()), (64, 64));
+        assert_eq!((race.times[0].milliseconds.len(), race.times[1].milliseconds.len()), (64, 64));
         assert_eq!(race.closest(1.01, 4).len(), 2);
         assert_eq!(race.closest(1.01, 1), [race.winner.unwrap()]);
         // One that is longer than that runs once all the same.
         let long = Plan { milliseconds: Some(0.5), ..Plan::default() };
         let one = super::race(&[0, 1], 2, &long, &mut Fake::new(vec![Some(1.0), Some(2.0)], 0.0)).unwrap();
-        assert_eq!((one.winner, one.times[0].runs.len()), (Some(0), 1));
+        assert_eq!((one.winner, one.times[0].milliseconds.len()), (Some(0), 1));
     }
 
     #[test]
@@ -341,13 +316,13 @@ mod tests {
         let plan = Plan { most: 8, ..Plan::default() };
         let race = race(&[0], 1, &plan, &mut Fake::new(vec![Some(2.0)], 0.1)).unwrap();
         assert_eq!(race.winner, Some(0));
-        assert!((3..=8).contains(&race.times[0].runs.len()));
+        assert!((3..=8).contains(&race.times[0].milliseconds.len()));
     }
 
     #[test]
     fn quantiles_are_interpolated() {
-        let times = Times { runs: vec![3.0, 1.0, 2.0, 4.0], failed: false };
+        let times = RunTimes { milliseconds: vec![3.0, 1.0, 2.0, 4.0], failed: false };
         assert_eq!((times.median(), times.quantile(0.2), times.quantile(1.0)), (Some(2.5), Some(1.6), Some(4.0)));
-        assert_eq!(Times::default().median(), None);
+        assert_eq!(RunTimes::default().median(), None);
     }
 }

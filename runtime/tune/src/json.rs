@@ -43,7 +43,7 @@ impl TuningReport {
             },
             "uncertainty": self.uncertainty(&ranked),
             "candidates": candidates,
-            "timed": self.candidates.iter().filter(|c| !c.times.runs.is_empty()).count(),
+            "timed": self.candidates.iter().filter(|c| !c.times.milliseconds.is_empty()).count(),
             "devices": self.devices,
             "budget_ended": self.is_cut,
             "assembled": self.is_assembled,
@@ -69,21 +69,21 @@ impl TuningReport {
             "config": Setting::of(&candidate.choice),
             "written": candidate.is_written,
             "grid": candidate.grid,
-            "timed": !runs.runs.is_empty(),
-            "ms": self.time(number),
+            "timed": !runs.milliseconds.is_empty(),
+            "ms": self.milliseconds(number),
             "ms_quartiles": [runs.quantile(0.25), runs.quantile(0.75)],
-            "runs": runs.runs.len(),
+            "runs": runs.milliseconds.len(),
             "model_ms": prediction.map(|p| p.milliseconds),
             "model_place": self.expected_place(number),
             "occupancy": prediction.map(|p| p.occupancy),
             "waves": prediction.map(|p| p.waves),
-            "mma_share": prediction.map(|p| p.dots),
-            "memory_share": prediction.map(|p| p.memory),
+            "mma_share": prediction.map(|p| p.mma_share),
+            "memory_share": prediction.map(|p| p.memory_share),
             "threads": resources.map(|r| r.threads),
             "registers": resources.map(|r| r.registers),
             // Registers are an estimate and spilled ones unknown where the configuration was not assembled.
-            "spill_bytes": resources.filter(|_| !runs.runs.is_empty()).map(|r| r.local),
-            "shared_bytes": resources.map(|r| r.shared),
+            "spill_bytes": resources.filter(|_| !runs.milliseconds.is_empty()).map(|r| r.local_bytes),
+            "shared_bytes": resources.map(|r| r.shared_bytes),
             "same_as": candidate.same_as.map(|other| Setting::of(&self.candidates[other].choice)),
             "dropped": candidate.dropped,
         })
@@ -103,7 +103,7 @@ impl TuningReport {
         let model = |number: usize| self.candidates[number].prediction.map(|p| p.milliseconds);
         let ratio = |of: &dyn Fn(usize) -> Option<f64>| Some(of(next?)? / of(winner)?);
         let is_by_time = self.decision != Decision::Model;
-        let lead = if is_by_time { ratio(&|number| self.time(number)) } else { ratio(&model) };
+        let lead = if is_by_time { ratio(&|number| self.milliseconds(number)) } else { ratio(&model) };
         let times = &self.timed(winner).times;
         let median = times.median().filter(|median| *median > 0.0);
         let spread = median.and_then(|median| Some((times.quantile(0.75)? - times.quantile(0.25)?) / median));

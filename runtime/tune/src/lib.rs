@@ -6,10 +6,11 @@
 //! cost model alone decides.
 //!
 //! ```
-//! use rtc_cache::{Cache, CacheConfig};
-//! use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
-//! use rtc_runtime::{Device, args};
-//! use rtc_tune::{Decision, GridFn, Tuner};
+//! // The crates whose types stand in the interface are here in the version that it takes.
+//! use rtc_tune::cache::{Cache, CacheConfig};
+//! use rtc_tune::compiler::{HostValue, Program, Signature, Source, Spec};
+//! use rtc_tune::runtime::{Device, args};
+//! use rtc_tune::{Assembler, Decision, GridFn, Tuner};
 //! use std::time::Duration;
 //! # let directory = std::env::temp_dir().join(format!("rtc-tune-{}", std::process::id()));
 //! let text = "@triton.autotune([triton.Config({'B': b}) for b in (32, 128)], key=['n'])\n\
@@ -27,6 +28,7 @@
 //!     .show_progress() // where standard error is a terminal
 //!     .cache(&cache)
 //!     .allow_untimed_devices(); // here the emulator, whose times say nothing of a GPU
+//! let tuner = tuner.assembler(None::<Assembler>); // the PTX as it is
 //! assert_eq!(tuner.decorators("sm_90a")?.choices.len(), 2);
 //! // SAFETY: the kernel writes `n` elements of `x`, which has as many.
 //! let tuner = unsafe { tuner.assume_in_bounds() };
@@ -47,7 +49,7 @@
 //! | `candidate.rs`, `space.rs` | configurations, and those beyond the ones that are written |
 //! | `machine.rs`, `model.rs` | what a GPU has, and the cost model |
 //! | `parallel.rs`, `load.rs` | all processors, with a progress bar; compiling and loading |
-//! | `halving.rs` | successive halving over a [`halving::Timer`] |
+//! | `halving.rs` | successive halving over a timer |
 //! | `device_timer.rs` | the timer of a device: events, L2 flushed, the user's tensors put back |
 //! | `counted.rs` | the emulator's counters as a clock |
 //! | `team.rs` | several devices as one timer |
@@ -65,7 +67,7 @@ mod devices;
 mod error;
 mod finals;
 mod grid;
-pub mod halving;
+mod halving;
 mod json;
 mod load;
 mod machine;
@@ -86,9 +88,14 @@ mod tuner;
 pub use candidate::Candidate;
 pub use error::Error;
 pub use grid::GridFn;
+pub use halving::RunTimes;
 pub use machine::Machine;
 pub use merge::Merged;
 pub use report::{Decision, Phases, TuningReport};
+pub use rtc_build::Assembler;
+pub use rtc_cache as cache;
+pub use rtc_compiler as compiler;
+pub use rtc_runtime as runtime;
 pub use shard::{Dropped, Shard, ShardFile};
 pub use tuned::{Entry, Record, Setting, Tuned};
 pub use tuner::Tuner;

@@ -7,23 +7,23 @@ use rtc_abi::{SmLimits, Target};
 /// ```
 /// use rtc_tune::Machine;
 /// let machine = Machine::of_arch("sm_90a");
-/// assert_eq!((machine.capability, machine.multiprocessors), (90, 132));
+/// assert_eq!((machine.capability, machine.sm_count), (90, 132));
 /// assert_eq!(machine.sm.shared_for(1), 227 << 10);
 /// // A part of it: the memory is shared by fewer.
-/// assert_eq!(machine.with_multiprocessors(66).bandwidth, machine.bandwidth / 2.0);
+/// assert_eq!(machine.with_sm_count(66).memory_bytes_per_second, machine.memory_bytes_per_second / 2.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// 90 for `sm_90`.
     pub capability: u32,
     /// The number of SMs.
-    pub multiprocessors: u32,
-    /// Cycles in a second, under load.
-    pub clock: f64,
-    /// Bytes of device memory in a second, as kernels reach them.
-    pub bandwidth: f64,
-    /// Bytes in a cycle that one SM gets from the L2 cache.
-    pub cache_bytes: f64,
+    pub sm_count: u32,
+    /// The clock of the SMs under load.
+    pub clock_hz: f64,
+    /// What kernels reach of device memory.
+    pub memory_bytes_per_second: f64,
+    /// What one SM gets from the L2 cache.
+    pub l2_bytes_per_cycle: f64,
     /// The resources of an SM.
     pub sm: SmLimits,
 }
@@ -33,7 +33,7 @@ impl Machine {
     pub fn of_arch(arch: &str) -> Machine {
         let digits: String = arch.chars().filter(char::is_ascii_digit).collect();
         let capability = digits.parse().unwrap_or(90);
-        let (multiprocessors, clock, bandwidth) = match capability {
+        let (sm_count, clock_hz, memory_bytes_per_second) = match capability {
             80 => (108, 1.35e9, 1.6e12),
             86 => (84, 1.6e9, 0.75e12),
             89 => (128, 2.2e9, 0.9e12),
@@ -42,13 +42,13 @@ impl Machine {
             _ => (132, 1.5e9, 4.2e12),
         };
         let sm = Target::of_capability(capability).map_or(SmLimits::HOPPER, |target| target.sm);
-        Machine { capability, multiprocessors, clock, bandwidth, cache_bytes: 32.0, sm }
+        Machine { capability, sm_count, clock_hz, memory_bytes_per_second, l2_bytes_per_cycle: 32.0, sm }
     }
 
     /// The same with the SMs that a device says it has.
-    pub fn with_multiprocessors(mut self, count: u32) -> Machine {
-        self.bandwidth *= f64::from(count) / f64::from(self.multiprocessors);
-        self.multiprocessors = count;
+    pub fn with_sm_count(mut self, count: u32) -> Machine {
+        self.memory_bytes_per_second *= f64::from(count) / f64::from(self.sm_count);
+        self.sm_count = count;
         self
     }
 }

@@ -13,51 +13,47 @@ use rtc_compiler::work::Work;
 ///
 /// ```
 /// use rtc_tune::Machine;
-/// use rtc_tune::model::{Resources, limited_by, misfit, occupancy};
+/// use rtc_tune::model::{Resources, limited_by, occupancy};
 /// let machine = Machine::of_arch("sm_80");
-/// let resources = Resources { threads: 128, shared: 40 << 10, registers: 64, local: 0 };
-/// assert_eq!(misfit(&resources, &machine), None);
+/// let resources = Resources { threads: 128, shared_bytes: 40 << 10, registers: 64, local_bytes: 0 };
 /// assert_eq!(occupancy(&resources, &machine), 4); // of their shared memory more do not fit
 /// assert_eq!(limited_by(&resources, &machine), ["shared memory"]);
-/// let large = Resources { shared: 200 << 10, ..resources };
-/// assert!(misfit(&large, &machine).is_some_and(|why| why.starts_with("204800 bytes of shared memory")));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resources {
     /// Threads of a block.
     pub threads: u32,
     /// Bytes of shared memory of a block.
-    pub shared: u32,
+    pub shared_bytes: u32,
     /// Registers of a thread; an estimate if the kernel was not assembled.
     pub registers: u32,
     /// Bytes of local memory of a thread, which means spilled registers; 0 where it is not known.
-    pub local: u32,
+    pub local_bytes: u32,
 }
 
 /// What the model says of a configuration.
 ///
 /// ```
-/// use rtc_compiler::work::Work;
-/// use rtc_tune::Machine;
-/// use rtc_tune::model::{Prediction, Resources, predict};
-/// let (machine, resources) = (Machine::of_arch("sm_90a"), Resources { threads: 128, shared: 0, registers: 32, local: 0 });
-/// let copying = Work { read: 65_536.0, written: 65_536.0, ..Work::default() };
-/// let of = |blocks| -> Prediction { predict(&copying, &resources, blocks, None, &machine) };
-/// assert!(of(10_000).milliseconds > of(1_000).milliseconds);
-/// assert!(of(10_000).memory > of(10_000).dots);
+/// use rtc_tune::{Candidate, model::Prediction};
+/// let of = |milliseconds| Candidate {
+///     prediction: Some(Prediction { milliseconds, ..Prediction::default() }),
+///     ..Candidate::default()
+/// };
+/// let fastest = [2.0, 0.5].map(of).into_iter().filter_map(|c| c.prediction).map(|p| p.milliseconds).fold(f64::MAX, f64::min);
+/// assert_eq!(fastest, 0.5);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
-    /// Milliseconds.
+    /// The time of the launch.
     pub milliseconds: f64,
     /// Blocks that share an SM.
     pub occupancy: u32,
     /// How many times the SMs are filled; the last time may be in part.
     pub waves: f64,
-    /// The share of its time that an SM would need for products alone.
-    pub dots: f64,
+    /// The share of its time, 0 to 1, that an SM would need for dots alone.
+    pub mma_share: f64,
     /// The same for device memory.
-    pub memory: f64,
+    pub memory_share: f64,
 }
 
 /// Seconds that any launch takes.
@@ -76,10 +72,10 @@ const CACHED: f64 = 0.875;
 const CACHE_PEAK: f64 = 2.0;
 
 /// Why a kernel cannot run, if it cannot.
-pub fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
+pub(crate) fn misfit(resources: &Resources, machine: &Machine) -> Option<String> {
     let limit = machine.sm.shared_for(1);
-    if resources.shared > limit {
-        return Some(format!("{} bytes of shared memory, {limit} are available", resources.shared));
+    if resources.shared_bytes > limit {
+        return Some(format!("{} bytes of shared memory, {limit} are available", resources.shared_bytes));
     }
     if resources.threads > 1024 {
         return Some(format!("{} threads, 1024 are available", resources.threads));
@@ -92,48 +88,38 @@ pub fn occupancy(resources: &Resources, machine: &Machine) -> u32 {
     let threads = resources.threads.max(32);
     // A thread has 16 registers at least.
     let registers = resources.registers.clamp(16, SmLimits::most_registers(threads));
-    machine.sm.occupancy(threads, registers, resources.shared).max(1)
+    machine.sm.occupancy(threads, registers, resources.shared_bytes).max(1)
 }
 
 /// The resources of an SM that alone limit how many blocks share it.
 pub fn limited_by(resources: &Resources, machine: &Machine) -> Vec<&'static str> {
     let blocks = occupancy(resources, machine);
-    let only = |registers, shared| occupancy(&Resources { registers, shared, ..*resources }, machine) == blocks;
+    let only =
+        |registers, shared_bytes| occupancy(&Resources { registers, shared_bytes, ..*resources }, machine) == blocks;
     if only(0, 0) {
         return vec!["threads"];
     }
-    [("registers", only(resources.registers, 0)), ("shared memory", only(0, resources.shared))]
+    [("registers", only(resources.registers, 0)), ("shared memory", only(0, resources.shared_bytes))]
         .into_iter()
         .filter_map(|(name, limits)| limits.then_some(name))
         .collect()
 }
 
 /// The seconds that each part of the GPU needs for a launch, if it never waits for another and all SMs have the same work.
-///
-/// ```
-/// use rtc_compiler::work::Work;
-/// use rtc_tune::Machine;
-/// use rtc_tune::model::{Demands, Resources, demands};
-/// let (machine, resources) = (Machine::of_arch("sm_90a"), Resources { threads: 128, shared: 0, registers: 32, local: 0 });
-/// let copying = Work { read: 65_536.0, written: 65_536.0, ..Work::default() };
-/// let Demands { memory, cache, mma, .. } = demands(&copying, &resources, 1000, None, &machine);
-/// assert_eq!((memory, mma), (1000.0 * 131_072.0 / machine.bandwidth, 0.0));
-/// assert!(memory > cache);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Demands {
+pub(crate) struct Demands {
     /// Dots.
-    pub mma: f64,
+    pub(crate) mma: f64,
     /// The issue of instructions, each scheduler one per cycle.
-    pub issue: f64,
+    pub(crate) issue: f64,
     /// The bytes of shared memory.
-    pub shared: f64,
+    pub(crate) shared: f64,
     /// The bytes from the L2 cache, at the most that an SM can get of it: a kernel with few misses exceeds what the model expects.
-    pub cache: f64,
+    pub(crate) cache: f64,
     /// The bytes of device memory.
-    pub memory: f64,
+    pub(crate) memory: f64,
     /// The longest warp of a block that has an SM to itself, as often as the SMs are filled.
-    pub latency: f64,
+    pub(crate) latency: f64,
 }
 
 /// What a launch needs: cycles of one block on each part of an SM, and bytes of device memory.
@@ -156,11 +142,12 @@ impl Parts {
     fn of(work: &Work, resources: &Resources, blocks: f64, tensors: Option<f64>, machine: &Machine) -> Parts {
         // Values that do not fit go through local memory.
         let limit = f64::from(SmLimits::most_registers(resources.threads));
-        let excess = ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local) / 512.0;
+        let excess =
+            ((f64::from(resources.registers) - limit) / limit).max(0.0) + f64::from(resources.local_bytes) / 512.0;
         // What a program reads again is still in the cache of the SM, if that holds what all its blocks read again.
         let occupancy = f64::from(occupancy(resources, machine));
-        let resident = occupancy.min((blocks / f64::from(machine.multiprocessors)).ceil());
-        let cache = f64::from(machine.sm.shared_bytes) * CACHED - resident * f64::from(resources.shared);
+        let resident = occupancy.min((blocks / f64::from(machine.sm_count)).ceil());
+        let cache = f64::from(machine.sm.shared_bytes) * CACHED - resident * f64::from(resources.shared_bytes);
         let found = (2.0 - resident * work.kept / cache.max(1.0)).clamp(0.0, 1.0);
         // What all programs read stays there, too, as long as it leaves room for the rest.
         let common = work.common * (2.0 - 2.0 * work.common / cache.max(1.0)).clamp(0.0, 1.0);
@@ -172,7 +159,7 @@ impl Parts {
             dots: work.dots.iter().map(|(unit, count)| count / unit.per_cycle(machine.capability)).sum(),
             instructions: work.instructions / 4.0,
             shared: work.shared / 128.0,
-            cache: moved / machine.cache_bytes,
+            cache: moved / machine.l2_bytes_per_cycle,
             alone: work.cycles,
             spilled: 1.0 + 4.0 * excess,
             resident,
@@ -182,50 +169,63 @@ impl Parts {
 }
 
 /// What each part of the GPU needs. `tensors` as for [`predict`].
-pub fn demands(work: &Work, resources: &Resources, blocks: u64, tensors: Option<f64>, machine: &Machine) -> Demands {
+pub(crate) fn demands(
+    work: &Work,
+    resources: &Resources,
+    blocks: u64,
+    tensors: Option<f64>,
+    machine: &Machine,
+) -> Demands {
     let blocks = blocks.max(1) as f64;
     let parts = Parts::of(work, resources, blocks, tensors, machine);
-    let multiprocessors = f64::from(machine.multiprocessors);
-    let seconds = |cycles: f64| cycles * blocks / multiprocessors / machine.clock;
-    let waves = (blocks / (multiprocessors * parts.resident)).max(1.0);
+    let sms = f64::from(machine.sm_count);
+    let seconds = |cycles: f64| cycles * blocks / sms / machine.clock_hz;
+    let waves = (blocks / (sms * parts.resident)).max(1.0);
     Demands {
         mma: seconds(parts.dots),
         issue: seconds(parts.instructions),
         shared: seconds(parts.shared),
         cache: seconds(parts.cache) / CACHE_PEAK,
-        memory: parts.bytes / machine.bandwidth,
-        latency: parts.alone * waves / machine.clock,
+        memory: parts.bytes / machine.memory_bytes_per_second,
+        latency: parts.alone * waves / machine.clock_hz,
     }
 }
 
 /// What the model says. `tensors`: bytes of all tensors together, which device memory gives at least once, and of
 /// which a kernel reads the same ones again from the L2 cache.
-pub fn predict(work: &Work, resources: &Resources, blocks: u64, tensors: Option<f64>, machine: &Machine) -> Prediction {
+pub(crate) fn predict(
+    work: &Work,
+    resources: &Resources,
+    blocks: u64,
+    tensors: Option<f64>,
+    machine: &Machine,
+) -> Prediction {
     let blocks = blocks.max(1) as f64;
     let parts = Parts::of(work, resources, blocks, tensors, machine);
     let Parts { dots, resident, spilled, .. } = parts;
-    let multiprocessors = f64::from(machine.multiprocessors);
+    let sms = f64::from(machine.sm_count);
     // Cycles of one block on each part of the SM.
     let demands = [dots, parts.instructions * 1.2 * spilled, parts.shared, parts.cache];
     let round = |resident: f64| {
         let all = demands.iter().map(|d| d * resident).chain([parts.alone * spilled]);
         all.map(|d| d.powf(SHARPNESS)).sum::<f64>().powf(1.0 / SHARPNESS)
     };
-    let at_once = multiprocessors * resident;
+    let at_once = sms * resident;
     let waves = blocks / at_once;
     let full = waves.floor();
-    let rest = ((blocks - full * at_once) / multiprocessors).ceil();
+    let rest = ((blocks - full * at_once) / sms).ceil();
     let cycles = full * round(resident) + if rest > 0.0 { round(rest) } else { 0.0 };
-    let computing = cycles / machine.clock;
+    let computing = cycles / machine.clock_hz;
 
-    let memory = parts.bytes / machine.bandwidth * (1.0 + LATENCY / (resident * f64::from(resources.threads)));
+    let memory =
+        parts.bytes / machine.memory_bytes_per_second * (1.0 + LATENCY / (resident * f64::from(resources.threads)));
     let seconds = (computing.powf(SHARPNESS) + memory.powf(SHARPNESS)).powf(1.0 / SHARPNESS) + LAUNCH;
     Prediction {
         milliseconds: seconds * 1e3,
         occupancy: occupancy(resources, machine),
         waves,
-        dots: dots * blocks / multiprocessors / machine.clock / seconds,
-        memory: memory / seconds,
+        mma_share: dots * blocks / sms / machine.clock_hz / seconds,
+        memory_share: memory / seconds,
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use rtc_compiler::work::Unit;
 
-    const SMALL: Resources = Resources { threads: 128, shared: 0, registers: 32, local: 0 };
+    const SMALL: Resources = Resources { threads: 128, shared_bytes: 0, registers: 32, local_bytes: 0 };
 
     #[test]
     fn occupancy_is_the_scarcest_resource() {
@@ -246,11 +246,13 @@ mod tests {
         };
         assert_eq!(of(|_| {}), 16);
         assert_eq!(of(|r| r.registers = 168), 3);
-        assert_eq!(of(|r| r.shared = 100 << 10), 2);
+        assert_eq!(of(|r| r.shared_bytes = 100 << 10), 2);
         assert_eq!(of(|r| r.threads = 1024), 2);
         assert_eq!(of(|r| (r.threads, r.registers) = (1024, 255)), 1);
         assert_eq!(misfit(&SMALL, &h100), None);
-        assert!(misfit(&Resources { shared: 230 << 10, ..SMALL }, &h100).is_some_and(|why| why.contains("235520")));
+        assert!(
+            misfit(&Resources { shared_bytes: 230 << 10, ..SMALL }, &h100).is_some_and(|why| why.contains("235520"))
+        );
     }
 
     #[test]
@@ -259,9 +261,9 @@ mod tests {
         let work = Work { read: 4096.0, written: 4096.0, instructions: 100.0, cycles: 900.0, ..Work::default() };
         let blocks = 1 << 18;
         let prediction = predict(&work, &SMALL, blocks, None, &machine);
-        let least = (1u64 << 31) as f64 / machine.bandwidth * 1e3;
+        let least = (1u64 << 31) as f64 / machine.memory_bytes_per_second * 1e3;
         assert!((least..1.2 * least).contains(&prediction.milliseconds), "{prediction:?} {least}");
-        assert!(prediction.memory > 0.8);
+        assert!(prediction.memory_share > 0.8);
     }
 
     #[test]
@@ -298,12 +300,12 @@ mod tests {
     fn tails_spills_and_lazy_tensor_cores_cost_time() {
         let machine = Machine::of_arch("sm_90a");
         let work = Work { dots: vec![(Unit::WarpGroup(16), 5e8)], cycles: 3e5, ..Work::default() };
-        let big = Resources { threads: 256, shared: 150 << 10, registers: 200, local: 0 };
+        let big = Resources { threads: 256, shared_bytes: 150 << 10, registers: 200, local_bytes: 0 };
         let time = |resources: &Resources, blocks| predict(&work, resources, blocks, None, &machine).milliseconds;
         assert!(time(&big, 133) > 1.5 * time(&big, 132));
-        assert!(time(&Resources { local: 256, ..big }, 132) > 1.5 * time(&big, 132));
+        assert!(time(&Resources { local_bytes: 256, ..big }, 132) > 1.5 * time(&big, 132));
         assert!(time(&Resources { registers: 500, ..big }, 132) > 1.5 * time(&big, 132));
         // Two blocks hide each other's waits.
-        assert!(time(&Resources { shared: 90 << 10, registers: 120, ..big }, 264) < 0.7 * time(&big, 264));
+        assert!(time(&Resources { shared_bytes: 90 << 10, registers: 120, ..big }, 264) < 0.7 * time(&big, 264));
     }
 }

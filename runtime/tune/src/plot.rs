@@ -18,7 +18,8 @@ impl TuningReport {
     pub fn to_svg(&self) -> String {
         let ranked = self.ranked();
         let expected = |i: &usize| self.candidates[*i].prediction.map(|p| p.milliseconds);
-        let most = ranked.iter().flat_map(|i| [self.time(*i), expected(i)]).flatten().fold(0.0, f64::max).max(1e-9);
+        let most =
+            ranked.iter().flat_map(|i| [self.milliseconds(*i), expected(i)]).flatten().fold(0.0, f64::max).max(1e-9);
         let length = |time: f64| time / most * BAR as f64;
         let (width, height) = (LEFT + BAR + 90, 50 + ROW * ranked.len());
         let mut out = String::new();
@@ -41,7 +42,7 @@ impl TuningReport {
                 y + 12,
                 escaped(&candidate.choice.to_string())
             );
-            if let Some(time) = self.time(*number) {
+            if let Some(time) = self.milliseconds(*number) {
                 let color = if row == 0 { "#2a7f3f" } else { "#7aa6c2" };
                 let _ = writeln!(
                     out,

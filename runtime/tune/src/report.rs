@@ -47,7 +47,7 @@ pub struct Phases {
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
 /// let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
 /// let tuner = Tuner::new(&program, spec).integer("n", 1 << 20).grid(GridFn::new(["cdiv(n, B)".parse()?, 1.into(), 1.into()]));
-/// let report: TuningReport = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_multiprocessors(66))?;
+/// let report: TuningReport = tuner.predict_on("sm_90a", &Machine::of_arch("sm_90a").with_sm_count(66))?;
 /// assert_eq!((report.decision, report.phases), (Decision::Model, Phases::default()));
 /// let best: &Candidate = &report.candidates[report.ranked()[0]];
 /// assert_eq!(Some(&best.choice), report.winner().map(|winner| &winner.choice));
@@ -56,7 +56,7 @@ pub struct Phases {
 /// assert_eq!(report.arguments().map(|arguments| names(&arguments)), report.metadata().map(names));
 /// assert!(report.winning_spec().is_some_and(|spec| spec.args.len() == 3));
 /// // Nothing was timed: no times of this tuning or of one before, and nothing to be stored.
-/// assert_eq!((report.time(0), best.milliseconds()), (None, None));
+/// assert_eq!((report.milliseconds(0), best.milliseconds()), (None, None));
 /// assert!(report.entry().records.is_empty() && report.to_svg().starts_with("<svg "));
 /// assert!(Candidate::written(best.choice.clone()).is_written);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -162,8 +162,8 @@ impl TuningReport {
         let record = |c: &Candidate| {
             let times = c.same_as.map_or(&c.times, |other| &self.candidates[other].times);
             // So many digits that a reader of the file gets the same number.
-            let milliseconds = (times.median().or(c.stored)? * 1e9).round() / 1e9;
-            let runs = if times.runs.is_empty() { c.stored_runs } else { times.runs.len() as u32 };
+            let milliseconds = (times.median().or(c.stored_milliseconds)? * 1e9).round() / 1e9;
+            let runs = if times.milliseconds.is_empty() { c.stored_runs } else { times.milliseconds.len() as u32 };
             Some(Record { setting: Setting::of(&c.choice), milliseconds, runs, code: c.code().to_owned() })
         };
         Entry {
@@ -182,7 +182,7 @@ impl TuningReport {
         let mut all: Vec<usize> =
             (0..self.candidates.len()).filter(|i| self.candidates[*i].dropped.is_none()).collect();
         let of = |i: &usize| {
-            let time = self.time(*i).unwrap_or(f64::INFINITY);
+            let time = self.milliseconds(*i).unwrap_or(f64::INFINITY);
             let expected = self.candidates[*i].prediction.map_or(f64::INFINITY, |p| p.milliseconds);
             (Some(*i) != self.winner, time, expected)
         };
@@ -196,7 +196,7 @@ impl TuningReport {
     }
 
     /// The median time of a configuration, or of the one that compiles to the same code.
-    pub fn time(&self, number: usize) -> Option<f64> {
+    pub fn milliseconds(&self, number: usize) -> Option<f64> {
         let candidate = self.candidates.get(number)?;
         candidate.same_as.map_or(candidate, |other| &self.candidates[other]).milliseconds()
     }
@@ -216,16 +216,17 @@ impl fmt::Display for TuningReport {
             let c = &self.candidates[number];
             let mark = if Some(number) == self.winner { '*' } else { ' ' };
             let number_or = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.4}"));
-            let runs = c.same_as.map_or(c.times.runs.len(), |other| self.candidates[other].times.runs.len());
+            let runs =
+                c.same_as.map_or(c.times.milliseconds.len(), |other| self.candidates[other].times.milliseconds.len());
             let resources = c.resources.map_or(("-".into(), "-".into()), |r| {
-                let spilled = if r.local > 0 { "+" } else { "" };
-                (format!("{}{spilled}", r.registers), r.shared.to_string())
+                let spilled = if r.local_bytes > 0 { "+" } else { "" };
+                (format!("{}{spilled}", r.registers), r.shared_bytes.to_string())
             });
             writeln!(
                 f,
                 "{mark} {:width$}  {:>10}  {runs:>5}  {:>10}  {:>4}  {:>7}  {:>5}",
                 c.choice.to_string(),
-                number_or(self.time(number)),
+                number_or(self.milliseconds(number)),
                 number_or(c.prediction.map(|p| p.milliseconds)),
                 resources.0,
                 resources.1,

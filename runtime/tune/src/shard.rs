@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 /// use rtc_tune::Shard;
 /// let shard: Shard = "2/4".parse()?;
 /// assert_eq!((shard.index(), shard.count(), shard.to_string().as_str()), (2, 4, "2/4"));
-/// assert_eq!((0..9).filter(|number| shard.has(*number)).collect::<Vec<_>>(), [1, 5]);
+/// assert_eq!((0..9).filter(|number| shard.contains(*number)).collect::<Vec<_>>(), [1, 5]);
 /// assert!("5/4".parse::<Shard>().is_err() && "0/4".parse::<Shard>().is_err());
 /// # Ok::<(), String>(())
 /// ```
@@ -51,13 +51,13 @@ impl Shard {
     }
 
     /// Whether a configuration is in it, by its number in the order of the source.
-    pub fn has(self, number: usize) -> bool {
+    pub fn contains(self, number: usize) -> bool {
         number % self.count as usize == self.index as usize - 1
     }
 
     /// How many of so many configurations are in it.
     pub(crate) fn size(self, configurations: usize) -> usize {
-        (0..configurations).filter(|number| self.has(*number)).count()
+        (0..configurations).filter(|number| self.contains(*number)).count()
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn part(shard: Shard, all: Vec<Candidate>) -> Vec<Candidate> {
     let expected = |candidate: &Candidate| candidate.prediction.map_or(f64::INFINITY, |p| p.milliseconds);
     let written = all.iter().filter(|candidate| candidate.is_written && candidate.dropped.is_none());
     let reference = written.min_by(|a, b| expected(a).total_cmp(&expected(b))).cloned();
-    let of_shard = all.into_iter().enumerate().filter(|(number, _)| shard.has(*number));
+    let of_shard = all.into_iter().enumerate().filter(|(number, _)| shard.contains(*number));
     let mut part: Vec<Candidate> = of_shard.map(|(_, candidate)| candidate).collect();
     let can_compare = part.iter().any(|candidate| candidate.is_written && candidate.dropped.is_none());
     if !can_compare && part.iter().any(|candidate| !candidate.is_written) {
@@ -254,7 +254,7 @@ mod tests {
             for configurations in 0..20usize {
                 let shards: Vec<Shard> = (1..=count).map(|index| Shard { index, count }).collect();
                 for number in 0..configurations {
-                    assert_eq!(shards.iter().filter(|shard| shard.has(number)).count(), 1);
+                    assert_eq!(shards.iter().filter(|shard| shard.contains(number)).count(), 1);
                 }
                 let sizes: Vec<usize> = shards.iter().map(|shard| shard.size(configurations)).collect();
                 assert_eq!(sizes.iter().sum::<usize>(), configurations);

@@ -154,7 +154,7 @@ impl<'p> Tuner<'p> {
 
     /// Whether there is something to time after [`Tuner::choose`].
     pub fn is_open(&self, chosen: &TuningReport) -> bool {
-        let is_stored = |c: &Candidate| c.stored.is_some() || c.dropped.is_some() || c.is_reference;
+        let is_stored = |c: &Candidate| c.stored_milliseconds.is_some() || c.dropped.is_some() || c.is_reference;
         self.is_fresh || chosen.decision != Decision::Stored || !chosen.candidates.iter().all(is_stored)
     }
 
@@ -232,12 +232,15 @@ impl<'p> Tuner<'p> {
         }
         if !self.is_fresh {
             let mut by_time: Vec<usize> =
-                timed.iter().copied().filter(|c| report.candidates[*c].stored.is_some()).collect();
+                timed.iter().copied().filter(|c| report.candidates[*c].stored_milliseconds.is_some()).collect();
             by_time.sort_by(|a, b| {
-                report.candidates[*a].stored.partial_cmp(&report.candidates[*b].stored).unwrap_or(a.cmp(b))
+                report.candidates[*a]
+                    .stored_milliseconds
+                    .partial_cmp(&report.candidates[*b].stored_milliseconds)
+                    .unwrap_or(a.cmp(b))
             });
             let again: Vec<usize> = by_time.into_iter().take(COMPARED).collect();
-            timed.retain(|c| report.candidates[*c].stored.is_none() || again.contains(c));
+            timed.retain(|c| report.candidates[*c].stored_milliseconds.is_none() || again.contains(c));
         }
         let devices = &devices[..devices.len().min(timed.len()).max(1)];
         report.devices = devices.len();

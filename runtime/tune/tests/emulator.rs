@@ -62,9 +62,9 @@ fn tensors_are_as_before_and_all_configurations_are_timed() {
     let report = tune(&tuner(&program)).unwrap();
     assert_eq!(report.decision, Decision::Timed);
     assert_eq!(report.candidates.len(), 4);
-    assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+    assert!(report.candidates.iter().all(|c| !c.times.milliseconds.is_empty()), "{report}");
     let winner = report.winner().unwrap();
-    assert_eq!(winner.milliseconds(), report.ranked().first().and_then(|i| report.time(*i)));
+    assert_eq!(winner.milliseconds(), report.ranked().first().and_then(|i| report.milliseconds(*i)));
     let picture = report.to_svg();
     assert!(picture.contains("BLOCK=256") && picture.contains("prefers-color-scheme: dark"), "{picture}");
     let text = report.to_string();
@@ -84,7 +84,7 @@ fn two_devices_share_the_configurations() {
     let cache = Cache::open(CacheConfig::new(folder.path())).unwrap();
     let report = tune(&devices, &tuner(&program).cache(&cache), &mut x, &mut total).unwrap();
     assert_eq!((report.decision, report.devices), (Decision::Timed, 2));
-    assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+    assert!(report.candidates.iter().all(|c| !c.times.milliseconds.is_empty()), "{report}");
     assert_eq!((x.to_vec().unwrap(), total.to_vec().unwrap()), (values, vec![7.0]));
     assert_eq!(report.entry().records.len(), 4);
     // What several devices found is there for one.
@@ -94,7 +94,10 @@ fn two_devices_share_the_configurations() {
     // What a configuration of the space computes is compared with what a written one on another device does.
     let wide = program_of("triton.Config({'BLOCK': 64}, num_warps=2), triton.Config({'BLOCK': 128}, num_warps=2)");
     let wide = tune(&devices, &tuner(&wide).widen_search(), &mut x, &mut total).unwrap();
-    assert!(wide.candidates.iter().filter(|c| !c.is_written && !c.times.runs.is_empty()).count() >= 10, "{wide}");
+    assert!(
+        wide.candidates.iter().filter(|c| !c.is_written && !c.times.milliseconds.is_empty()).count() >= 10,
+        "{wide}"
+    );
     // More devices than configurations; the same device twice; none.
     let one = program_of("triton.Config({'BLOCK': 64})");
     assert_eq!(tune(&devices, &tuner(&one), &mut x, &mut total).unwrap().devices, 1);
@@ -109,7 +112,7 @@ fn warm_up_and_duration_are_those_of_the_source() {
     let text = SUMS.replace("CONFIGS", FOUR).replace("key=['n'],", "key=['n'], warmup=1, rep=1e-6,");
     let program = Program::parse(&[Source::new("sums.rt", text)]);
     let report = tune(&tuner(&program)).unwrap();
-    let runs: Vec<usize> = report.candidates.iter().map(|c| c.times.runs.len()).collect();
+    let runs: Vec<usize> = report.candidates.iter().map(|c| c.times.milliseconds.len()).collect();
     assert_eq!(runs, [1; 4], "{report}");
 }
 
@@ -123,7 +126,7 @@ fn results_are_kept_per_configuration() {
     // Another process starts with the winner.
     let second = tune(&tuner(&program).cache(&cache)).unwrap();
     assert_eq!(second.decision, Decision::Stored);
-    assert!(second.candidates.iter().all(|c| c.times.runs.is_empty()));
+    assert!(second.candidates.iter().all(|c| c.times.milliseconds.is_empty()));
     assert_eq!(second.winner().unwrap().choice, first.winner().unwrap().choice);
     assert_eq!(tuner(&program).cache(&cache).choose(&Device::emulator(), "sm_90a").unwrap().decision, Decision::Stored);
     // Other arguments are another key.
@@ -133,9 +136,9 @@ fn results_are_kept_per_configuration() {
     let more = program_of(&FOUR.replace("for w in (1, 2)", "for w in (1, 2, 4) if w < 4 or b == 64"));
     let added = tune(&tuner(&more).cache(&cache)).unwrap();
     assert_eq!(added.decision, Decision::Timed);
-    let (timed, stored): (Vec<_>, Vec<_>) = added.candidates.iter().partition(|c| !c.times.runs.is_empty());
+    let (timed, stored): (Vec<_>, Vec<_>) = added.candidates.iter().partition(|c| !c.times.milliseconds.is_empty());
     assert_eq!((timed.len(), stored.len()), (4, 1), "{added}");
-    assert!(stored[0].stored.is_some());
+    assert!(stored[0].stored_milliseconds.is_some());
     // Another kernel of the same name is timed again.
     let text = SUMS.replace("CONFIGS", FOUR).replace("v + 1.0", "v + 2.0");
     let changed = Program::parse(&[Source::new("sums.rt", text)]);
@@ -173,7 +176,7 @@ fn the_wider_space_keeps_only_what_computes_the_same() {
     let report = tune(&tuner(&program).widen_search()).unwrap();
     let wide = report.candidates.iter().filter(|c| !c.is_written).count();
     assert!(wide >= 10, "{wide}");
-    assert!(report.candidates.iter().any(|c| !c.is_written && !c.times.runs.is_empty()));
+    assert!(report.candidates.iter().any(|c| !c.is_written && !c.times.milliseconds.is_empty()));
 }
 
 #[test]
@@ -235,7 +238,7 @@ fn hooks_set_the_blocks_of_descriptors() {
     let descriptor = TensorDescriptor::new(&src, &[2, 256], &[256, 1]);
     for devices in [&devices[..1], &devices] {
         let report = tuner.tune_on(devices, &args![&descriptor, &mut out, 256]).unwrap();
-        assert!(report.candidates.iter().all(|c| !c.times.runs.is_empty()), "{report}");
+        assert!(report.candidates.iter().all(|c| !c.times.milliseconds.is_empty()), "{report}");
         assert_eq!(report.candidates[1].choice.blocks, [("src".to_owned(), vec![1, 64])]);
         let names: Vec<String> = report.arguments().unwrap().params.iter().map(|p| p.name.clone()).collect();
         assert_eq!(names, ["src", "out", "n"]);

@@ -42,7 +42,7 @@ fn tuner(program: &Program) -> Tuner<'_> {
 }
 
 fn tune(tuner: &Tuner<'_>) -> Result<TuningReport, Error> {
-    let device = Device::emulator().count()?;
+    let device = Device::emulator().with_counters()?;
     let (x, mut y) = (device.zeros::<f32>(N)?, device.zeros::<f32>(N)?);
     tuner.tune(&device, &args![&x, &mut y, N])
 }
@@ -236,7 +236,7 @@ fn times_of_a_shard_are_found_again() {
     assert_eq!(third.decision, Decision::Timed, "{third}");
     assert_eq!(of("3/4").decision, Decision::Stored);
     // A shard decides nothing for launches; all together do.
-    let device = Device::emulator().count().unwrap();
+    let device = Device::emulator().with_counters().unwrap();
     let choose = || tuner(&program).cache(&cache).choose(&device, "sm_90a").unwrap();
     assert_eq!(choose().decision, Decision::Model);
     let files = [("1.json".to_owned(), ShardFile::of(&again).unwrap()), ("2.json".to_owned(), shard(&program, "2/2"))];
@@ -253,5 +253,5 @@ fn a_device_that_does_not_count_is_no_clock() {
     let device = Device::emulator();
     let (x, mut y) = (device.zeros::<f32>(N).unwrap(), device.zeros::<f32>(N).unwrap());
     let error = tuner(&program).tune(&device, &args![&x, &mut y, N]).unwrap_err();
-    assert!(error.to_string().contains("`Device::count` gives one that does"), "{error}");
+    assert!(error.to_string().contains("`Device::with_counters` gives one that does"), "{error}");
 }

@@ -23,12 +23,12 @@ COMMANDS = {"verify": "_verify", "bench": "_bench", "precision": "_precision", "
 OF_THE_COMPILER = ("build", "emit", "run", "tune", "explain-speed", "explore", "cache", "devices", "mcp")
 
 
-def console():
+def console() -> int:
     """The command `rtc`: that of the executable, with this Python for `verify`, `bench` and `precision`."""
     return command(sys.argv[1:])
 
 
-def command(words):
+def command(words: list[str]) -> int:
     """Runs a command of the compiler; gives its exit status."""
     import signal
     from . import _rtc
@@ -37,7 +37,7 @@ def command(words):
     return _rtc.command(sys.executable, ["rtc", *words])
 
 
-def doctor(words):
+def doctor(words: list[str]) -> int:
     """Prints what this machine has; 1 where no device runs kernels."""
     if words not in ([], ["--json"]):
         print("error[usage]: python -m rtc doctor takes --json and nothing else", file=sys.stderr)
@@ -49,7 +49,7 @@ def doctor(words):
     return 0 if works else 1
 
 
-def explain(names):
+def explain(names: list[str]) -> int:
     """Prints what is said of a code or a name, or all codes."""
     if len(names) > 1 or names and names[0].startswith("-"):
         print("python -m rtc explain: give one name, or none for the list of all codes", file=sys.stderr)
@@ -67,7 +67,8 @@ def explain(names):
     return 0
 
 
-def main():
+def main() -> int:
+    """Runs a program or a command by the arguments of the process; gives the exit status."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 
 from . import _rtc
 
@@ -51,17 +52,20 @@ class HookChain:
     def __init__(self, reversed=False):
         self.calls, self.reversed = [], reversed
 
-    def add(self, hook):
+    def add(self, hook: Callable[..., object]) -> None:
+        """Adds a hook, if it is not there."""
         if hook not in self.calls:
             self.calls.append(hook)
         runtime._changed()
 
-    def remove(self, hook):
+    def remove(self, hook: Callable[..., object]) -> None:
+        """Takes a hook out, if it is there."""
         if hook in self.calls:
             self.calls.remove(hook)
         runtime._changed()
 
     def __call__(self, *args, **kwargs):
+        """Calls the hooks, the one that was added first first, or last."""
         for call in self.calls if not self.reversed else reversed(self.calls):
             call(*args, **kwargs)
 
@@ -93,6 +97,6 @@ build = _Group(impl=None)
 refresh_knobs = lambda: None
 
 
-def report_finding(kernel, text):
+def report_finding(kernel: str, text: str) -> None:
     """What the emulator or the interpreter found in a launch, without ending it."""
     sys.stderr.write(f"warning: kernel `{kernel}`: {text}\n")

@@ -24,7 +24,7 @@ def has_gpu() -> bool:
     return _gpu() is not None
 
 
-def quantile(values, q):
+def quantile(values: Iterable[float], q: float) -> float:
     """The value at a share of the sorted values, between two by their distance."""
     ordered = sorted(values)
     at = q * (len(ordered) - 1)
@@ -260,7 +260,7 @@ def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None
     return p["multiprocessor_count"] * 4 * {32: 64, 16: 128}[bits] * clock_rate * 1e-9
 
 
-def cuda_memcheck(**target_kwargs):
+def cuda_memcheck(**target_kwargs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Leaves a test as it is: rtc's emulator checks accesses."""
 
     def decorator(test):

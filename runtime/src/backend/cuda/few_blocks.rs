@@ -89,7 +89,7 @@ fn is_held_back(taken: u32, threads: u32) -> bool {
 
 /// The blocks that are resident on all SMs, as far as registers limit them.
 fn at_once(context: &Context, registers: u32, threads: u32) -> u64 {
-    u64::from(context.multiprocessors()) * u64::from(SmLimits::blocks_by_registers(registers, threads))
+    u64::from(context.sm_count()) * u64::from(SmLimits::blocks_by_registers(registers, threads))
 }
 
 #[cfg(test)]

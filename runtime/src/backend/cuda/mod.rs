@@ -45,9 +45,9 @@ pub(crate) struct Context {
     /// Whether the driver has a pool of memory for it.
     has_pool: bool,
     shared_limit: u32,
-    multiprocessors: u32,
+    sm_count: u32,
     /// What one of them holds.
-    multiprocessor: SmLimits,
+    sm_limits: SmLimits,
     /// That of the default stream.
     scratch: scratch::Scratch,
     /// Streams besides the default one that were made here and live.
@@ -75,10 +75,10 @@ impl Context {
         };
         let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-        let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let sm_count = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let has_pool = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
         let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let multiprocessor = SmLimits {
+        let sm_limits = SmLimits {
             threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)? as u32,
             blocks: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)? as u32,
             shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)? as u32,
@@ -100,8 +100,8 @@ impl Context {
             driver_version: parts(driver),
             has_pool,
             shared_limit,
-            multiprocessors,
-            multiprocessor,
+            sm_count,
+            sm_limits,
             scratch,
             streams: AtomicUsize::new(0),
         }))
@@ -119,8 +119,8 @@ impl Context {
     }
 
     /// What an SM holds.
-    fn multiprocessor(&self) -> SmLimits {
-        self.multiprocessor
+    fn sm_limits(&self) -> SmLimits {
+        self.sm_limits
     }
 
     /// The version of CUDA that the driver has, and with it the assembler in it.
@@ -177,8 +177,8 @@ impl Backend for Context {
         Ok(uuid.bytes.map(|byte| byte as u8))
     }
 
-    fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
+    fn sm_count(&self) -> u32 {
+        self.sm_count
     }
 
     fn alloc(&self, bytes: usize, _name: &str) -> Result<u64> {
@@ -405,7 +405,7 @@ fn without_memory(error: Error, bytes: usize) -> Error {
 
 /// What helps against an error of the driver that has one usual cause.
 fn remedy(code: c_uint) -> Option<&'static str> {
-    if crate::error::loses_device(code) {
+    if crate::error::is_sticky(code) {
         return Some(
             "a kernel or the GPU failed, and this process has lost all memory and work on it: every later call fails in the \
              same way until the process is started again. To find the place, launch the same on `Device::emulator()`, or run \

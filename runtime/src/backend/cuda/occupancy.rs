@@ -39,7 +39,7 @@ pub(super) fn more_blocks(
     }
     let shared_bytes = shared_bytes + module.static_shared;
     let mut module = module;
-    let most = context.multiprocessor().blocks_beside_registers(threads, shared_bytes);
+    let most = context.sm_limits().blocks_beside_registers(threads, shared_bytes);
     for registers in fewer(module.registers, threads, most).into_iter().take(ATTEMPTS) {
         let Some(ptx) = with_most(ptx, registers) else { return Ok(module) };
         let Ok((mut other, said)) = Module::load_with_remarks(context, &ptx, symbol) else { continue };

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the devices on the CPU say they have: few, so that persistent kernels take several rounds there, too.
-const MULTIPROCESSORS: u32 = 2;
+const SM_COUNT: u32 = 2;
 
 /// A kind of device on the CPU.
 pub(crate) trait Executor: Debug + Send + Sync + 'static {
@@ -144,8 +144,8 @@ impl<E: Executor> Backend for HostDevice<E> {
         Arch { capability: 90, is_specific: true }
     }
 
-    fn multiprocessors(&self) -> u32 {
-        MULTIPROCESSORS
+    fn sm_count(&self) -> u32 {
+        SM_COUNT
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -103,7 +103,7 @@ pub(super) fn of(now: &Estimate, limits: &[Limit], tensors: Option<f64>, machine
         return Bound::Launch;
     }
     let mut kept = now.clone();
-    kept.resources.local = 0;
+    kept.resources.local_bytes = 0;
     kept.resources.registers = kept.resources.registers.min(SmLimits::most_registers(kept.resources.threads));
     if time > 1.1 * kept.predict(tensors, machine).milliseconds {
         return Bound::Registers;
@@ -117,7 +117,7 @@ pub(super) fn of(now: &Estimate, limits: &[Limit], tensors: Option<f64>, machine
     }
     // With a block of no registers and no shared memory as many share an SM as threads allow.
     let mut light = kept;
-    (light.resources.registers, light.resources.shared) = (0, 0);
+    (light.resources.registers, light.resources.shared_bytes) = (0, 0);
     match time > 1.1 * light.predict(tensors, machine).milliseconds {
         true => Bound::Occupancy,
         false => Bound::Latency,

@@ -24,6 +24,7 @@ use rtc_compiler::source::Diagnostic;
 use rtc_compiler::work::{Launch, Work};
 use rtc_compiler::{ArgKind, Choice, ConstValue, HostValue, Metadata, Program, Spec, estimate};
 use rtc_runtime::counters::Counters;
+use std::time::Duration;
 
 /// By how much a change has to shorten the time to be worth a mention.
 const LEAST_GAIN: f64 = 1.03;
@@ -34,6 +35,7 @@ const LEAST_GAIN: f64 = 1.03;
 /// use rtc_compiler::{HostValue, Program, Signature, Source, Spec};
 /// use rtc_tune::speed::{Basis, Bound, Change, Explainer, Explanation, Limit, Subject};
 /// use rtc_tune::{GridFn, Machine};
+/// use std::time::Duration;
 /// let text = "@triton.jit\ndef fill(x, n, B: tl.constexpr):\n    i = tl.program_id(0) * B + tl.arange(0, B)\n    \
 ///             tl.store(x + i, 1.0, mask=i < n)\n";
 /// let program = Program::parse(&[Source::new("fill.rt", text)]);
@@ -47,7 +49,7 @@ const LEAST_GAIN: f64 = 1.03;
 ///     .show_progress();
 /// // Too many to count in the emulator.
 /// assert!(explainer.instructions()? > 1e7);
-/// let explained: Explanation = explainer.clone().measured(1.0).explain(None, &mut |_| None)?;
+/// let explained: Explanation = explainer.clone().measured(Duration::from_millis(1)).explain(None, &mut |_| None)?;
 /// assert_eq!(explained.milliseconds(), 1.0);
 /// let Limit { part, milliseconds } = explained.limits[0];
 /// assert_eq!(explained.nearness(), milliseconds);
@@ -94,8 +96,8 @@ pub struct Explanation {
     pub is_certain: bool,
     /// What the cost model predicts.
     pub prediction: Prediction,
-    /// Milliseconds that a GPU took.
-    pub measured: Option<f64>,
+    /// How long the launch took on a GPU.
+    pub measured_milliseconds: Option<f64>,
     /// What bounds it.
     pub bound: Bound,
     /// The least time of each part of the GPU, the longest first.
@@ -227,9 +229,9 @@ impl<'p> Explainer<'p> {
         self
     }
 
-    /// Milliseconds that the launch took on a GPU.
-    pub fn measured(mut self, milliseconds: f64) -> Self {
-        self.measured = Some(milliseconds);
+    /// How long the launch took on a GPU.
+    pub fn measured(mut self, time: Duration) -> Self {
+        self.measured = Some(time.as_secs_f64() * 1e3);
         self
     }
 
@@ -266,7 +268,7 @@ impl<'p> Explainer<'p> {
         let estimate = self.estimate(&self.spec)?;
         let mut now = counters.map_or_else(|| estimate.clone(), |counters| estimate.counted(counters));
         if let Some(usage) = self.usage {
-            (now.resources.registers, now.resources.local) = usage;
+            (now.resources.registers, now.resources.local_bytes) = usage;
         }
         let prediction = now.predict(self.tensors(), &self.machine);
         let limits = bound::limits(&now, self.tensors(), &self.machine);
@@ -292,7 +294,7 @@ impl<'p> Explainer<'p> {
             is_counted: counters.is_some(),
             is_certain: now.work.is_certain,
             prediction,
-            measured: self.measured,
+            measured_milliseconds: self.measured,
             bound: bound::of(&now, &limits, self.tensors(), &self.machine),
             limits,
             limited_by: model::limited_by(&now.resources, &self.machine),
@@ -312,10 +314,10 @@ impl<'p> Explainer<'p> {
         let most = spec.options.maxnreg.unwrap_or(u32::MAX);
         let resources = Resources {
             threads: metadata.threads_per_block,
-            shared: metadata.shared_bytes,
+            shared_bytes: metadata.shared_bytes,
             registers: work.registers.min(most),
             // What `maxnreg` leaves no register for is spilled.
-            local: work.registers.saturating_sub(most) * 4,
+            local_bytes: work.registers.saturating_sub(most) * 4,
         };
         Ok(Estimate { work, resources, metadata, grid })
     }

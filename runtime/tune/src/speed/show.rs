@@ -7,7 +7,7 @@ use std::fmt;
 impl Explanation {
     /// The time that limits compare with: measured, or else by the model.
     pub fn milliseconds(&self) -> f64 {
-        self.measured.unwrap_or(self.prediction.milliseconds)
+        self.measured_milliseconds.unwrap_or(self.prediction.milliseconds)
     }
 
     /// The share of the time that the longest of the limits takes: 1 is as fast as the GPU can be with this kernel.
@@ -25,8 +25,8 @@ impl Explanation {
         let (resources, occupancy) = (&self.resources, self.prediction.occupancy);
         let blocks: u64 = self.grid.iter().map(|n| u64::from(*n)).product();
         match self.bound {
-            Bound::Registers if resources.local > 0 => {
-                format!("spilled registers: {} bytes of each thread go through local memory", resources.local)
+            Bound::Registers if resources.local_bytes > 0 => {
+                format!("spilled registers: {} bytes of each thread go through local memory", resources.local_bytes)
             }
             Bound::Registers => format!(
                 "spilled registers: a thread needs about {}, and a block of {} threads leaves it {}",
@@ -42,7 +42,7 @@ impl Explanation {
             Bound::Latency => format!(
                 "latency: the operations of a block wait for each other, and {blocks} blocks on {} SMs leave little to overlap \
                  them with",
-                self.machine.multiprocessors
+                self.machine.sm_count
             ),
             Bound::Launch => "the launch itself, which takes longer than the work".to_owned(),
             part => format!("{}: busy for {:.0} % of the time", part.words(), share(part)),
@@ -55,11 +55,11 @@ impl Explanation {
         json!({
             "kernel": self.kernel, "arch": self.arch, "grid": self.grid,
             "threads": self.resources.threads, "registers": self.resources.registers,
-            "registers_estimated": !self.is_assembled, "spill_bytes": self.resources.local,
-            "shared_bytes": self.resources.shared, "occupancy": self.prediction.occupancy, "limited_by": self.limited_by,
-            "waves": self.prediction.waves, "sms": self.machine.multiprocessors,
+            "registers_estimated": !self.is_assembled, "spill_bytes": self.resources.local_bytes,
+            "shared_bytes": self.resources.shared_bytes, "occupancy": self.prediction.occupancy, "limited_by": self.limited_by,
+            "waves": self.prediction.waves, "sms": self.machine.sm_count,
             "counted": self.is_counted, "certain": self.is_certain,
-            "model_ms": self.prediction.milliseconds, "measured_ms": self.measured,
+            "model_ms": self.prediction.milliseconds, "measured_ms": self.measured_milliseconds,
             "bound": self.bound.name(), "why": self.sentence(), "nearness": self.nearness(),
             "limits": self.limits.iter().map(limit).collect::<Vec<_>>(),
             "change": self.change.as_ref().map(Change::to_json),
@@ -126,11 +126,15 @@ impl fmt::Display for Explanation {
         let Explanation { resources, machine, grid: [x, y, z], .. } = self;
         writeln!(f, "kernel     {} for {}, grid {x} x {y} x {z}", self.kernel, self.arch)?;
         let estimated = if self.is_assembled { "" } else { "about " };
-        let spilled = if resources.local > 0 { format!(" ({} bytes spilled)", resources.local) } else { String::new() };
+        let spilled = if resources.local_bytes > 0 {
+            format!(" ({} bytes spilled)", resources.local_bytes)
+        } else {
+            String::new()
+        };
         writeln!(
             f,
             "block      {} threads, {estimated}{} registers per thread{spilled}, {} bytes of shared memory",
-            resources.threads, resources.registers, resources.shared
+            resources.threads, resources.registers, resources.shared_bytes
         )?;
         writeln!(
             f,
@@ -138,10 +142,10 @@ impl fmt::Display for Explanation {
             self.prediction.occupancy,
             self.limited_by.join(" and "),
             self.prediction.waves,
-            machine.multiprocessors
+            machine.sm_count
         )?;
         let work = if self.is_counted { "work counted in the emulator" } else { "work estimated from the code" };
-        match self.measured {
+        match self.measured_milliseconds {
             Some(time) => {
                 let model = Time(self.prediction.milliseconds);
                 writeln!(f, "time       {} measured; {model} by the model ({work})", Time(time))?;

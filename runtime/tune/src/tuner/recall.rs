@@ -35,7 +35,7 @@ impl Tuner<'_> {
             report.candidates.push(candidate);
             Some(report.candidates.len() - 1)
         });
-        let is_known = |number: &usize| report.candidates[*number].stored.is_some();
+        let is_known = |number: &usize| report.candidates[*number].stored_milliseconds.is_some();
         report.decide(winner.filter(is_known), Decision::Stored);
     }
 
@@ -46,7 +46,8 @@ impl Tuner<'_> {
             let record = records.get(&Setting::of(&candidate.choice), candidate.code(), candidate.grid);
             take(candidate, record.map(|record| (record.milliseconds, record.runs)));
         }
-        let known = report.candidates.iter().enumerate().filter_map(|(number, c)| Some((number, c.stored?)));
+        let known =
+            report.candidates.iter().enumerate().filter_map(|(number, c)| Some((number, c.stored_milliseconds?)));
         let best = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(number, _)| number);
         report.decide(best, Decision::Stored);
     }
@@ -54,6 +55,6 @@ impl Tuner<'_> {
 
 /// Takes over a stored time and of how many runs it is.
 fn take(candidate: &mut Candidate, stored: Option<(f64, u32)>) {
-    candidate.stored = stored.map(|(milliseconds, _)| milliseconds);
+    candidate.stored_milliseconds = stored.map(|(milliseconds, _)| milliseconds);
     candidate.stored_runs = stored.map_or(0, |(_, runs)| runs);
 }

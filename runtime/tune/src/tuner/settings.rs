@@ -81,7 +81,7 @@ impl<'p> Tuner<'p> {
     }
 
     /// Takes the counters of the emulator for a clock: the device must be one of
-    /// [`Device::count`](rtc_runtime::Device::count). Each configuration runs once, and its time is what the cost model says of
+    /// [`Device::with_counters`](rtc_runtime::Device::with_counters). Each configuration runs once, and its time is what the cost model says of
     /// what the launch did. It is the same on every machine; a GPU may put the configurations in another order.
     ///
     /// ```
@@ -93,7 +93,7 @@ impl<'p> Tuner<'p> {
     /// #             tl.store(x + i, 1.0, mask=i < n)\n";
     /// # let program = Program::parse(&[Source::new("fill.rt", text)]);
     /// # let spec = Spec { args: Signature::parse("*fp32:16, i32:16")?.bind(&["x", "n"])?, ..Spec::default() };
-    /// let device = Device::emulator().count()?;
+    /// let device = Device::emulator().with_counters()?;
     /// let mut x = device.zeros::<f32>(256)?;
     /// // SAFETY: the kernel writes no more than `n` elements of `x`.
     /// let tuner = unsafe { Tuner::new(&program, spec).integer("n", 256).assume_in_bounds() }.time_by_counters();

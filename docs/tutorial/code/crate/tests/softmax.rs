@@ -20,7 +20,7 @@ fn rows_of_781_are_right() -> Result<(), Box<dyn std::error::Error>> {
         .output("y_ptr", Dtype::F32, vec![4, 781])?
         .value("stride", 781)
         .value("n_cols", 781);
-    let device = Device::emulator().sanitize(Checks::ALL)?;
+    let device = Device::emulator().with_sanitizer(Checks::ALL)?;
     let kernel = tutorial::softmax::softmax_kernel(&device)?;
     verify(&kernel, &[case], &reference, Tolerance::ByType)?.assert();
     Ok(())

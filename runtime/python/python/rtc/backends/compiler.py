@@ -2,6 +2,7 @@
 
 import types
 from dataclasses import dataclass
+from typing import Any
 
 from .. import _rtc
 
@@ -20,7 +21,7 @@ class BaseBackend:
     binary_ext = "ptx"
     _backend: str | None = None
 
-    def __init__(self, target):
+    def __init__(self, target: GPUTarget) -> None:
         self.target = target
 
     @property
@@ -29,15 +30,15 @@ class BaseBackend:
         raise NotImplementedError
 
     @classmethod
-    def supports_target(cls, target):
+    def supports_target(cls, target: GPUTarget) -> bool:
         """Whether it is for this target."""
         return target.backend == cls._backend
 
-    def hash(self):
+    def hash(self) -> str:
         """What tells targets and compilers apart."""
         return f"rtc-{_rtc.compiler_version}-{_rtc.build_id}-{self.arch}"
 
-    def parse_options(self, options):
+    def parse_options(self, options: dict[str, Any]) -> types.SimpleNamespace:
         """All options of launches that are given."""
         unknown = [name for name in options if name not in _rtc.option_names()]
         if unknown:
@@ -47,7 +48,7 @@ class BaseBackend:
                     "sanitize_overflow": True, "arch": self.arch}
         return types.SimpleNamespace(**{**defaults, **options})
 
-    def pack_metadata(self, metadata):
+    def pack_metadata(self, metadata: Any) -> tuple[int, ...]:
         """What launches are told of a kernel."""
         return metadata.num_warps, metadata.num_ctas, metadata.shared, *metadata.cluster_dims
 
@@ -58,7 +59,7 @@ class GpuBackend(BaseBackend):
     _backend = "cuda"
 
     @property
-    def arch(self):
+    def arch(self) -> str:
         """The compiler's name of the target."""
         number = self.target.arch
         return f"sm_{number}{'a' if number >= 90 else ''}"
@@ -70,6 +71,6 @@ class CpuBackend(BaseBackend):
     _backend = "cpu"
 
     @property
-    def arch(self):
+    def arch(self) -> str:
         """The compiler's name of what it emulates."""
         return _rtc.host_arch()

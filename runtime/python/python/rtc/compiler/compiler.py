@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .. import _rtc, knobs
@@ -77,7 +78,7 @@ def _assembler(arch):
 _warned = set()
 
 
-def assemble(ptx, arch, name="kernel"):
+def assemble(ptx: str, arch: str, name: str = "kernel") -> bytes:
     """Machine code of PTX, by NVIDIA's assembler. One that may make wrong code of it is warned of, once in a process."""
     ptxas = _assembler(arch)
     warning = None if ptxas in _warned else _rtc.ptxas_defect(ptxas, name, arch, ptx)
@@ -95,7 +96,7 @@ def assemble(ptx, arch, name="kernel"):
             return file.read()
 
 
-def disassemble(cubin):
+def disassemble(cubin: bytes) -> str:
     """The text of machine code."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
@@ -145,7 +146,7 @@ class CompiledKernel:
     _data = property(lambda self: self._build.metadata)
 
     @property
-    def asm(self):
+    def asm(self) -> Stages:
         """The texts of the compiler's stages."""
         made = self._build.stages
         if made is None:
@@ -153,12 +154,13 @@ class CompiledKernel:
         return made
 
     @property
-    def kernel(self):
+    def kernel(self) -> bytes:
         """Its machine code, by NVIDIA's assembler."""
         return self.asm["cubin"]
 
     @property
-    def packed_metadata(self):
+    def packed_metadata(self) -> tuple[int, ...]:
+        """Warps, blocks of a cluster, bytes of shared memory, and the cluster."""
         m = self.metadata
         return m.num_warps, m.num_ctas, m.shared, *m.cluster_dims
 
@@ -171,7 +173,7 @@ class CompiledKernel:
         self._build.loaded()
 
     @property
-    def run(self):
+    def run(self) -> Callable[..., None]:
         """Launches, as Triton's launcher does: the grid, a stream, what belongs to the kernel, hooks, and an argument for
         each parameter."""
         launch = self._ready.launch
@@ -185,7 +187,7 @@ class CompiledKernel:
 
         return run
 
-    def launch_metadata(self, grid, stream, *args):
+    def launch_metadata(self, grid: tuple[int, ...], stream: int, *args: Any) -> "LazyDict | None":
         """What hooks of launches are told, if there is one."""
         return self._launch_metadata(grid, stream, args) if _is_set(knobs.runtime.launch_enter_hook) else None
 
@@ -199,7 +201,7 @@ class CompiledKernel:
     n_max_threads = property(lambda self: self._usage()[2])
 
     @property
-    def rtc_metadata(self):
+    def rtc_metadata(self) -> dict[str, Any]:
         """The metadata as `rtc build` writes it."""
         return self._data
 
@@ -235,7 +237,8 @@ def _is_set(hook):
     return hook is not None and getattr(hook, "calls", True)
 
 
-def compile(src, target=None, options=None, _env_vars=None):
+def compile(src: ASTSource, target: GPUTarget | None = None, options: dict[str, Any] | None = None,
+            _env_vars: Any = None) -> CompiledKernel:
     """Compiles a kernel for what `src`, an `ASTSource`, says of its arguments; nothing is loaded."""
     if not isinstance(src, ASTSource):
         raise TypeError(f"rtc compiles kernels of Python (ASTSource), not {type(src).__name__}: Triton's IR is no input of rtc")
@@ -247,7 +250,7 @@ def compile(src, target=None, options=None, _env_vars=None):
     return CompiledKernel(src, None, Build.of(src, target, backend.arch, options))
 
 
-def make_backend(target):
+def make_backend(target: GPUTarget) -> Any:
     """The back end for a target."""
     fitting = [b.compiler for b in backends.values() if b.compiler.supports_target(target)]
     if len(fitting) != 1:
@@ -255,7 +258,7 @@ def make_backend(target):
     return fitting[0](target)
 
 
-def triton_key():
+def triton_key() -> str:
     """What the results of the compiler depend on besides its input."""
     return f"rtc-{_rtc.compiler_version}-{_rtc.build_id}"
 
@@ -266,12 +269,14 @@ class LazyDict:
     def __init__(self, data):
         self.data, self.extras = data, []
 
-    def get(self):
+    def get(self) -> dict[str, Any]:
+        """The whole, for which functions are called that kernels give as `launch_metadata`."""
         for call, args in self.extras:
             self.data = {**self.data, **call(*args)}
         return self.data
 
-    def add(self, call, args):
+    def add(self, call: Callable[..., dict[str, Any]], args: tuple[Any, ...]) -> None:
+        """Adds what a function gives for these arguments, when it is asked for."""
         self.extras.append((call, args))
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 from .. import _rtc
 from ..language import core as tl_core
@@ -21,23 +22,24 @@ class ASTSource:
         self.attrs = dict(attrs or {})
 
     @classmethod
-    def of(cls, fn):
+    def of(cls, fn: Any) -> "ASTSource":
         """A kernel that was compiled for arguments."""
         made = cls.__new__(cls)
         made.fn, made.signature, made.name, made.ext, made.constants, made.attrs = fn, {}, fn.__name__, "ttir", {}, {}
         return made
 
-    def hash(self):
+    def hash(self) -> str:
         """What tells sources apart."""
         key = lambda value: getattr(value, "cache_key", None) or str(value)
         constants = [(place, key(value)) for place, value in sorted(self.constants.items())]
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items())}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def parse_options(self):
+    def parse_options(self) -> dict[str, Any]:
+        """Options that belong to the source: none."""
         return {}
 
-    def spec(self, options, functions):
+    def spec(self, options: dict[str, Any], functions: list[Any]) -> dict[str, Any]:
         """The specification as `rtc build --spec` takes it; functions among the constants are added to `functions`."""
         # Programs may pass all keywords of a launch as options: one that names a parameter sets no option that Triton lacks.
         taken = set(_rtc.rtc_option_names()).intersection(self.fn.arg_names)
@@ -65,7 +67,7 @@ class ASTSource:
         return {"type": ty, "divisible_by": factors[0]} if factors and not ty.startswith("tensordesc") else {"type": ty}
 
 
-def constant(value, functions):
+def constant(value: Any, functions: list[Any]) -> Any:
     """A constant as a specification has it."""
     from ..runtime.jit import JITCallable
     value = tl_core._unwrap(value)
@@ -98,7 +100,7 @@ class Build:
             self.spec = json.loads(loaded.spec())
 
     @classmethod
-    def of(cls, src, target, arch, options):
+    def of(cls, src: ASTSource, target: Any, arch: str, options: dict[str, Any]) -> "Build":
         """Compiles."""
         made, functions = cls(), []
         made.target, made.spec = target, src.spec(options, functions)
@@ -107,7 +109,7 @@ class Build:
         made.metadata = json.loads(metadata)
         return made
 
-    def loaded(self):
+    def loaded(self) -> Any:
         """The kernel, loaded."""
         if self._loaded is None:
             assert self._modules is not None

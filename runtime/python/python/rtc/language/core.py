@@ -3,7 +3,8 @@
 import ast
 import functools
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from .. import _rtc
 
@@ -20,6 +21,8 @@ class dtype:
     OTHER_TYPES = ["void"]
 
     class SIGNEDNESS:
+        """Whether an integer type has a sign."""
+
         SIGNED = 0
         UNSIGNED = 1
 
@@ -55,55 +58,55 @@ class dtype:
             return "u1"
         return self.name.replace("uint", "u").replace("int", "i")
 
-    def is_fp8(self): return "fp8" in self.name
-    def is_fp8e4nv(self): return self.name == "fp8e4nv"
-    def is_fp8e4b8(self): return self.name == "fp8e4b8"
-    def is_fp8e4b15(self): return self.name == "fp8e4b15"
-    def is_fp8e5(self): return self.name == "fp8e5"
-    def is_fp8e5b16(self): return self.name == "fp8e5b16"
-    def is_fp16(self): return self.name == "fp16"
-    def is_bf16(self): return self.name == "bf16"
-    def is_fp32(self): return self.name == "fp32"
-    def is_fp64(self): return self.name == "fp64"
-    def is_int1(self): return self.name == "int1"
-    def is_int8(self): return self.name == "int8"
-    def is_int16(self): return self.name == "int16"
-    def is_int32(self): return self.name == "int32"
-    def is_int64(self): return self.name == "int64"
-    def is_uint8(self): return self.name == "uint8"
-    def is_uint16(self): return self.name == "uint16"
-    def is_uint32(self): return self.name == "uint32"
-    def is_uint64(self): return self.name == "uint64"
-    def is_floating(self): return self.name in dtype.FP_TYPES
-    def is_standard_floating(self): return self.name in dtype.STANDARD_FP_TYPES
-    def is_int_signed(self): return self.name in dtype.SINT_TYPES
-    def is_int_unsigned(self): return self.name in dtype.UINT_TYPES
-    def is_int(self): return self.is_int_signed() or self.is_int_unsigned()
-    def is_bool(self): return self.name == "int1"
-    def is_void(self): return self.name == "void"
-    def is_block(self): return False
-    def is_ptr(self): return False
-    def is_const(self): return False
+    def is_fp8(self) -> bool: return "fp8" in self.name
+    def is_fp8e4nv(self) -> bool: return self.name == "fp8e4nv"
+    def is_fp8e4b8(self) -> bool: return self.name == "fp8e4b8"
+    def is_fp8e4b15(self) -> bool: return self.name == "fp8e4b15"
+    def is_fp8e5(self) -> bool: return self.name == "fp8e5"
+    def is_fp8e5b16(self) -> bool: return self.name == "fp8e5b16"
+    def is_fp16(self) -> bool: return self.name == "fp16"
+    def is_bf16(self) -> bool: return self.name == "bf16"
+    def is_fp32(self) -> bool: return self.name == "fp32"
+    def is_fp64(self) -> bool: return self.name == "fp64"
+    def is_int1(self) -> bool: return self.name == "int1"
+    def is_int8(self) -> bool: return self.name == "int8"
+    def is_int16(self) -> bool: return self.name == "int16"
+    def is_int32(self) -> bool: return self.name == "int32"
+    def is_int64(self) -> bool: return self.name == "int64"
+    def is_uint8(self) -> bool: return self.name == "uint8"
+    def is_uint16(self) -> bool: return self.name == "uint16"
+    def is_uint32(self) -> bool: return self.name == "uint32"
+    def is_uint64(self) -> bool: return self.name == "uint64"
+    def is_floating(self) -> bool: return self.name in dtype.FP_TYPES
+    def is_standard_floating(self) -> bool: return self.name in dtype.STANDARD_FP_TYPES
+    def is_int_signed(self) -> bool: return self.name in dtype.SINT_TYPES
+    def is_int_unsigned(self) -> bool: return self.name in dtype.UINT_TYPES
+    def is_int(self) -> bool: return self.is_int_signed() or self.is_int_unsigned()
+    def is_bool(self) -> bool: return self.name == "int1"
+    def is_void(self) -> bool: return self.name == "void"
+    def is_block(self) -> bool: return False
+    def is_ptr(self) -> bool: return False
+    def is_const(self) -> bool: return False
 
     @staticmethod
-    def is_dtype(text):
+    def is_dtype(text: str) -> bool:
         return text in dtype.SINT_TYPES + dtype.UINT_TYPES + dtype.FP_TYPES + dtype.OTHER_TYPES
 
     @property
-    def scalar(self):
+    def scalar(self) -> "dtype":
         return self
 
     @property
-    def element_ty(self):
+    def element_ty(self) -> "dtype":
         raise TypeError(f"{self} is no pointer and no block")
 
-    def get_int_max_value(self):
+    def get_int_max_value(self) -> int:
         """The largest integer of the type."""
         if not self.is_int():
             raise TypeError(f"{self} is no integer type")
         return 2 ** (self.int_bitwidth - (1 if self.is_int_signed() else 0)) - 1
 
-    def get_int_min_value(self):
+    def get_int_min_value(self) -> int:
         """The smallest integer of the type."""
         if not self.is_int():
             raise TypeError(f"{self} is no integer type")
@@ -140,11 +143,11 @@ class pointer_type(dtype):
         return ("*k" if self.const else "*") + self._element_ty._signature
 
     @property
-    def element_ty(self):
+    def element_ty(self) -> "dtype":
         return self._element_ty
 
-    def is_ptr(self): return True
-    def is_const(self): return self.const
+    def is_ptr(self) -> bool: return True
+    def is_const(self) -> bool: return self.const
 
     def __eq__(self, other):
         other = _unwrap(other)
@@ -175,15 +178,15 @@ class block_type(dtype):
         return self.name
 
     @property
-    def element_ty(self):
+    def element_ty(self) -> "dtype":
         return self._element_ty
 
     @property
-    def scalar(self):
+    def scalar(self) -> "dtype":
         return self._element_ty
 
-    def is_block(self): return True
-    def get_block_shapes(self): return self.shape
+    def is_block(self) -> bool: return True
+    def get_block_shapes(self) -> tuple[int, ...]: return self.shape
 
     def __eq__(self, other):
         return isinstance(other, block_type) and self._element_ty == other._element_ty and self.shape == other.shape
@@ -222,9 +225,9 @@ class constexpr:
     def __neg__(self): return constexpr(-self.value)
     def __pos__(self): return constexpr(+self.value)
     def __invert__(self): return constexpr(~self.value)
-    def not_(self): return constexpr(not self.value)
-    def logical_and(self, other): return constexpr(self.value and _unwrap(other))
-    def logical_or(self, other): return constexpr(self.value or _unwrap(other))
+    def not_(self) -> "constexpr": return constexpr(not self.value)
+    def logical_and(self, other: Any) -> "constexpr": return constexpr(self.value and _unwrap(other))
+    def logical_or(self, other: Any) -> "constexpr": return constexpr(self.value or _unwrap(other))
     def __call__(self, *args, **kwargs): return self.value(*args, **kwargs)
     def __getitem__(self, *args): return self.value[tuple(_unwrap(a) for a in args)[0]]
 
@@ -336,12 +339,12 @@ for _namespace, _name in _rtc.language_names():
     FUNCTIONS.setdefault(_namespace, {})[_name] = KernelFunction(_namespace, _name)
 
 
-def builtin(function):
+def builtin(function: Any) -> NoReturn:
     """Marks functions of a compiler's front end; rtc has no use for them."""
     raise NotImplementedError("rtc: functions in Triton's IR builder (`tl.core.builtin`) cannot be added; write a @triton.jit function")
 
 
-def extern(function):
+def extern(function: Callable[..., Any]) -> Any:
     """Marks wrappers of functions of a library."""
     from ..runtime.jit import JITFunction
     made = JITFunction(function)
@@ -355,7 +358,7 @@ def _aggregate(cls):
     return cls
 
 
-def constexpr_function(function):
+def constexpr_function(function: Callable[..., Any]) -> Any:
     """Makes a Python function that kernels call with constexprs."""
     from ..runtime.jit import ConstexprFunction
     return ConstexprFunction(function)
@@ -387,7 +390,7 @@ _BY_NAME = {str(t): t for t in [void, int1, int8, int16, int32, int64, uint8, ui
                                 float8e4nv, float8e4b8, float8e4b15, float16, bfloat16, float32, float64]}
 
 
-def str_to_ty(name, c=None):
+def str_to_ty(name: str, c: Any = None) -> Any:
     """The type of a signature's spelling, such as `fp16` or `*fp32`."""
     from ..runtime.jit import type_names
     if name.startswith("*"):
@@ -402,12 +405,12 @@ def str_to_ty(name, c=None):
     raise ValueError(f"there is no type {name!r}")
 
 
-def get_int_dtype(bitwidth, signed):
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer type of so many bits."""
     return _BY_NAME["int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"]
 
 
-def is_own(value):
+def is_own(value: Any) -> bool:
     """Whether a value is a function of the kernel language."""
     return isinstance(value, KernelFunction) or value in (static_range, range) if not inspect.ismodule(value) else False
 

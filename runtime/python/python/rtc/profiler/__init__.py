@@ -10,6 +10,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Iterator, Mapping
 
 from .. import knobs
 
@@ -61,7 +62,8 @@ def _milliseconds(begin, end):
     return (end - begin) * 1e3
 
 
-def start(name="proton", *, context=None, data=None, backend=None, mode=None, hook=None):
+def start(name: str = "proton", *, context: str | None = None, data: str | None = None, backend: str | None = None,
+          mode: str | None = None, hook: str | None = None) -> int:
     """Begins a session, whose results `finalize` writes to NAME.hatchet."""
     global _session
     if hook not in (None, "triton"):
@@ -73,20 +75,20 @@ def start(name="proton", *, context=None, data=None, backend=None, mode=None, ho
     return 0
 
 
-def activate(session=None):
+def activate(session: int | None = None) -> None:
     """Has scopes measured."""
     if _session is not None:
         _session.activate(True)
 
 
-def deactivate(session=None, flushing=False):
+def deactivate(session: int | None = None, flushing: bool = False) -> None:
     """Has scopes not measured."""
     if _session is not None:
         _session.activate(False)
 
 
 @contextlib.contextmanager
-def scope(name, metrics=None):
+def scope(name: str, metrics: Mapping[str, float] | None = None) -> Iterator[None]:
     """Measures what is done in it, with numbers such as `flops` and `bytes` beside it."""
     session = _session
     if session is None or not session.active:
@@ -99,7 +101,7 @@ def scope(name, metrics=None):
         session.leave()
 
 
-def finalize(session=None, output_format="hatchet"):
+def finalize(session: int | None = None, output_format: str = "hatchet") -> None:
     """Ends the session and writes its results."""
     global _session
     done, _session = _session, None

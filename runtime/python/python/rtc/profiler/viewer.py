@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
 _TIMES = {"time/s": 1e-3, "time/ms": 1.0, "time/us": 1e3, "time/ns": 1e6}
 #: `tflop/s`, or of operations of so many bits `tflop16/s`; `gbyte/s`.
@@ -22,14 +24,14 @@ def _value(metrics, name):
     return metrics.get(name)
 
 
-def parse(metrics, filename, *args, **kwargs):
+def parse(metrics: Sequence[str], filename: str, *args: Any, **kwargs: Any) -> tuple[list[Any], list[str]]:
     """The scopes of a file with the metrics that are asked for, and the metrics."""
     with open(filename) as file:
         rows = json.load(file)
     return [(row["scope"], [_value(row["metrics"], name) for name in metrics]) for row in rows], list(metrics)
 
 
-def print_tree(tree, metrics, *args, **kwargs):
+def print_tree(tree: list[Any], metrics: Sequence[str], *args: Any, **kwargs: Any) -> None:
     """Prints the scopes with the first metric."""
     print(f"{metrics[0]}:")
     for path, values in sorted(tree):

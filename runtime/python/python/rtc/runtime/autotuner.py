@@ -100,7 +100,8 @@ class Autotuner(_rtc.Tuned, KernelInterface):
         return self.use_cuda_graph or any(own is not None for own in (self._do_bench, self.num_warmups, self.num_reps))
 
     @property
-    def do_bench(self):
+    def do_bench(self) -> Callable[..., Any]:
+        """The function that times a configuration: it takes a call and quantiles, and gives milliseconds."""
         if self._do_bench is not None:
             return self._do_bench
         from .. import testing
@@ -146,7 +147,7 @@ class Autotuner(_rtc.Tuned, KernelInterface):
         key = [named[name] for name in self.keys if name in named]
         return tuple(key + [str(value.dtype) for value in named.values() if hasattr(value, "dtype")])
 
-    def run(self, *args, **kwargs):
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launches with the best configuration, found first if the key is new."""
         nargs = dict(zip(self.arg_names, args))
         config, key = self.configs[0], None
@@ -255,7 +256,7 @@ class Autotuner(_rtc.Tuned, KernelInterface):
                 configs = sorted(model, key=lambda c: model[c])[:top]
         return configs
 
-    def warmup(self, *args, **kwargs):
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
         """Compiles all configurations."""
         nargs = dict(zip(self.arg_names, args))
         configs = self._pruned(nargs, kwargs)
@@ -307,11 +308,11 @@ class Heuristics(KernelInterface):
             kwargs[name] = every[name] = compute({**every})
         return kwargs
 
-    def run(self, *args, **kwargs):
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         """Computes the values, then launches."""
         return self.fn.run(*args, **self._computed(args, kwargs))
 
-    def warmup(self, *args, **kwargs):
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
         """Compiles for such arguments."""
         return self.fn.warmup(*args, **self._computed(args, kwargs))
 

@@ -5,12 +5,12 @@ import base64
 from .. import knobs
 
 
-def default_cache_dir():
+def default_cache_dir() -> str:
     """The directory that Triton would use."""
     return knobs.cache.dir
 
 
-def triton_key():
+def triton_key() -> str:
     """What the results of the compiler depend on besides its input."""
     from ..compiler.compiler import triton_key
     return triton_key()

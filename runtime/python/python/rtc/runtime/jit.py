@@ -13,7 +13,7 @@ from .. import _gather, _rtc, knobs
 from ..language import core as tl_core
 
 
-def type_names():
+def type_names() -> dict[str, str]:
     """Names of types as annotations write them, and as signatures do."""
     ints = {f"{'u' if u else ''}int{b}": f"{'u' if u else 'i'}{b}" for u in (False, True) for b in (8, 16, 32, 64)}
     floats = {"float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b15": "fp8e4b15", "float8e4b8": "fp8e4b8",
@@ -35,7 +35,7 @@ class KernelParam:
     has_default = property(lambda self: self._param.default is not inspect.Parameter.empty)
 
     @property
-    def annotation(self):
+    def annotation(self) -> str:
         """The annotation as text."""
         given = self._param.annotation
         if given is inspect.Parameter.empty:
@@ -43,15 +43,18 @@ class KernelParam:
         return given if isinstance(given, str) else getattr(given, "__name__", str(given))
 
     @property
-    def is_constexpr(self):
+    def is_constexpr(self) -> bool:
+        """Whether its value is known when the kernel is compiled."""
         return "constexpr" in self.annotation
 
     @property
-    def is_const(self):
+    def is_const(self) -> bool:
+        """Whether it is a pointer that is only read through."""
         return "const" in self.annotation and not self.is_constexpr
 
     @property
-    def annotation_type(self):
+    def annotation_type(self) -> str:
+        """Its type as signatures write it; empty if the annotation has none."""
         name = self.annotation.split(".")[-1]
         if name.startswith("*"):
             return name
@@ -120,12 +123,12 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         self._compiled_kernels = []
 
     @property
-    def repr(self):
+    def repr(self) -> Callable[[Any], str]:
         """The function that makes the name of a specialization."""
         return self._repr if self._repr is not None else lambda _: self._fn_name
 
     @repr.setter
-    def repr(self, function):
+    def repr(self, function: Callable[[Any], str] | None) -> None:
         self._repr = function
 
     def __copy__(self):
@@ -151,22 +154,24 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         return "@triton.jit" + (f"({', '.join(words)})" if words else "")
 
     @property
-    def src(self):
+    def src(self) -> str:
         """The function's text, from `def` on."""
         text, _, _ = _gather.source_of(self)
         at = text.find("def ")
         return text[max(at, 0):]
 
     @src.setter
-    def src(self, text):
+    def src(self, text: str) -> None:
         raise AttributeError("Cannot set attribute 'src' directly. Use '_unsafe_update_src()' instead.")
 
     @property
-    def raw_src(self):
+    def raw_src(self) -> list[str]:
+        """The lines of its text."""
         return self.src.splitlines(keepends=True)
 
     @property
-    def starting_line_number(self):
+    def starting_line_number(self) -> int:
+        """The line of the file where it begins."""
         return _gather.source_of(self)[1]
 
     def _unsafe_update_src(self, text):
@@ -196,7 +201,7 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         raise RuntimeError(f"Global variable {name} has changed since we compiled this kernel, from {then} to {now}")
 
     @property
-    def cache_key(self):
+    def cache_key(self) -> str:
         """A hash of all that the function's meaning depends on, but for its arguments."""
         if self._key is None:
             text = json.dumps([[name, body] for name, _, body in self._gathered().modules])
@@ -204,7 +209,8 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
         return self._key
 
     @property
-    def hash(self):
+    def hash(self) -> str:
+        """The same as `cache_key`."""
         return self.cache_key
 
     def __hash__(self):
@@ -216,6 +222,7 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
     # ---- launches
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launches, or only compiles for `warmup`."""
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         return self._launch(grid, warmup, args, kwargs)
@@ -273,16 +280,18 @@ class JITFunction(_rtc.Kernel, JITCallable, KernelInterface):
             knobs.report_finding(self.__name__, text)
 
     @property
-    def device_caches(self):
+    def device_caches(self) -> dict[int, Any]:
         """The compiled kernels, as Triton keeps them: by device, then by key."""
         caches = defaultdict(lambda: ({}, {}, None, None, None))
         caches[0] = ({k.hash: k for k in self._compiled_kernels}, {}, None, None, None)
         return caches
 
-    def is_gluon(self):
+    def is_gluon(self) -> bool:
+        """Whether it is a kernel of Gluon: never."""
         return False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuses: kernels are launched by `kernel[grid](..)`."""
         raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel; `kernel[grid](..)` launches it")
 
     def __repr__(self):
@@ -302,7 +311,7 @@ class JitFunctionInfo:
     jit_function: JITFunction
 
 
-def ready_device(compiled):
+def ready_device(compiled: Any) -> int:
     """The number of the GPU of a compiled kernel; 0 for the CPU."""
     words = compiled._ready.device()
     number = words[5:].split(" ")[0] if words.startswith("cuda:") else "0"
@@ -325,6 +334,7 @@ class ConstexprFunction(JITCallable):
         self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls it from host code."""
         unwrap = tl_core._unwrap_if_constexpr
         return unwrap(self.fn(*[unwrap(a) for a in args], **{k: unwrap(v) for k, v in kwargs.items()}))
 
@@ -334,7 +344,8 @@ class ConstexprFunction(JITCallable):
         return lambda *args, **kwargs: self(obj, *args, **kwargs)
 
     @property
-    def cache_key(self):
+    def cache_key(self) -> str:
+        """A hash of all that the function's meaning depends on."""
         made = _gather.Gathered()
         made.function(self, "constexpr", "@triton.constexpr_function")
         return hashlib.sha256(repr([m[2] for m in made.modules]).encode()).hexdigest()
@@ -374,7 +385,7 @@ class MockTensor:
     """Stands for a tensor of a dtype where a kernel is only compiled."""
 
     @staticmethod
-    def wrap_dtype(arg):
+    def wrap_dtype(arg: Any) -> Any:
         """A stand-in for a dtype of PyTorch; anything else as it is."""
         if type(arg).__name__ == "dtype" and type(arg).__module__ == "torch":
             return MockTensor(arg)
@@ -383,7 +394,7 @@ class MockTensor:
     def __init__(self, dtype: Any, shape: list[int] | None = None) -> None:
         self.dtype, self.shape = dtype, [1] if shape is None else shape
 
-    def stride(self):
+    def stride(self) -> tuple[int, ...]:
         """Strides of a tensor whose elements lie row after row."""
         strides = [1]
         for size in reversed(self.shape[1:]):
@@ -391,11 +402,13 @@ class MockTensor:
         return tuple(reversed(strides))
 
     @staticmethod
-    def data_ptr():
+    def data_ptr() -> int:
+        """The address of no tensor."""
         return 0
 
     @staticmethod
-    def ptr_range():
+    def ptr_range() -> int:
+        """The bytes of no tensor."""
         return 0
 
 
@@ -406,30 +419,38 @@ class TensorWrapper:
         self.dtype, self.base = dtype, base
         self.data, self.device, self.shape = getattr(base, "data", base), getattr(base, "device", None), base.shape
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
+        """The address of the elements."""
         if hasattr(self.base, "data_ptr"):
             return self.base.data_ptr()
         return self.base.__array_interface__["data"][0]
 
-    def stride(self, *args):
+    def stride(self, *args: Any) -> Any:
+        """The strides in elements."""
         return self.base.stride(*args)
 
-    def element_size(self):
+    def element_size(self) -> int:
+        """The bytes of an element."""
         return self.base.element_size()
 
-    def cpu(self):
+    def cpu(self) -> "TensorWrapper":
+        """The tensor on the CPU."""
         return TensorWrapper(self.base.cpu(), self.dtype)
 
-    def copy_(self, other):
+    def copy_(self, other: "TensorWrapper") -> None:
+        """Takes the elements of another."""
         self.base.copy_(other.base)
 
-    def clone(self):
+    def clone(self) -> "TensorWrapper":
+        """A copy."""
         return TensorWrapper(self.base.clone(), self.dtype)
 
-    def to(self, device):
+    def to(self, device: Any) -> "TensorWrapper":
+        """The tensor on a device."""
         return TensorWrapper(self.base.to(device), self.dtype)
 
-    def new_empty(self, sizes):
+    def new_empty(self, sizes: Any) -> "TensorWrapper":
+        """A new tensor of the same kind."""
         return TensorWrapper(self.base.new_empty(sizes), self.dtype)
 
     def __str__(self):
@@ -445,7 +466,7 @@ def reinterpret(tensor: Any, dtype: Any) -> Any:
     raise TypeError(f"Cannot reinterpret a {type(tensor)}.")
 
 
-def get_jit_fn_file_line(fn):
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
     """The file and the line of a kernel."""
     text, line, file = _gather.source_of(fn)
     before = text[:max(text.find("def "), 0)].count("\n")
