@@ -287,8 +287,8 @@ fn semantic_analysis_imports_downward() {
 /// Groups of passes, from the lowest: each uses those before it. A folder of `schedule` is a group of its own; what lies
 /// in `schedule` itself is in the group named so.
 const PASS_GROUPS: [&str; 17] = [
-    "plan",
     "matrix_unit",
+    "dependence",
     "pass",
     "rewrite",
     "rules",

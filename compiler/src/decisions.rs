@@ -21,6 +21,7 @@ use rtc_ir::{Kernel, Phase};
 use rtc_passes::{Decision, EXPAND_LOOP, PassContext, PassError, SPECIALIZE_WARPS, Suggestion};
 use rtc_source::Diagnostic;
 
+use crate::plan_remarks;
 use crate::stages::{Silent, analyse_kernel, run_watched, target};
 use crate::{Failure, Program, Specialization, TileKernel};
 
@@ -30,6 +31,8 @@ pub struct Decisions {
     /// For each loop of the source that the semantic analysis leaves a remark, in program order; its help says which
     /// promise or option would change the decision.
     pub loops: Vec<Diagnostic>,
+    /// Numbers of the plan that were lowered, and decisions of it that are not applicable.
+    pub plan: Vec<Diagnostic>,
     /// Registers of a thread, by estimate, or those that the kernel says.
     pub registers: u32,
 }
@@ -78,7 +81,8 @@ fn of_kernel(kernel: &Kernel, options: &LaunchOptions, target: &'static Target) 
         let help = rtc_passes::helps(decision, &mut attempt).map_err(failed)?;
         loops.push(decision.remark(help));
     }
-    Ok(Decisions { loops, registers })
+    let plan = plan_remarks::remarks(kernel, options, target)?;
+    Ok(Decisions { loops, plan, registers })
 }
 
 /// The decisions about all loops, and the registers of a thread.
@@ -99,7 +103,7 @@ fn decide(source: &Kernel, options: &LaunchOptions, target: &'static Target) -> 
         max_instructions: options.max_instructions,
         structure: options.structure,
         overlap_launches: options.overlap_launches,
-        plan: Default::default(),
+        plan: options.plan,
         instrument: 0,
     };
     let cx = scheduled.as_ref().map_or(context, |(_, cx)| *cx);

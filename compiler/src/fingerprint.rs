@@ -242,6 +242,7 @@ impl Canonical {
             max_num_imprecise_acc_default,
             warp_specialize,
             structure,
+            plan,
             ptx_version,
             max_instructions,
             instrument,
@@ -265,6 +266,7 @@ impl Canonical {
         self.text(default_dot_input_precision);
         self.list(allowed_dot_input_precisions, |bytes, name| bytes.text(name));
         self.text(&structure.to_string());
+        self.text(&plan.to_string());
         self.number(*max_instructions);
         self.number((*instrument).into());
     }
@@ -295,6 +297,8 @@ mod tests {
         warps.options.num_warps = 8;
         let mut stages = plain.clone();
         stages.options.num_stages = 8;
+        let mut planned = plain.clone();
+        planned.options.plan.ring = Some(2);
         let ty = ValueType::parse("i32").unwrap();
         let bitcode = b"BC\xC0\xDE some".to_vec();
         let all = [
@@ -302,6 +306,7 @@ mod tests {
             (program("a.rt", "x"), plain.clone(), "sm_90a"),
             (program("a.rt", "x"), warps, "sm_80"),
             (program("a.rt", "x"), stages, "sm_80"),
+            (program("a.rt", "x"), planned, "sm_80"),
             (program("a.rt", "y"), plain.clone(), "sm_80"),
             (program("b.rt", "x"), plain.clone(), "sm_80"),
             (Program::parse(&[Source::new("a.rt", "x"), Source::new("b.rt", "")]), plain.clone(), "sm_80"),

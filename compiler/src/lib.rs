@@ -21,6 +21,7 @@ mod fingerprint;
 mod fix;
 mod memory;
 mod packed;
+mod plan_remarks;
 mod spans;
 mod stage;
 mod stages;

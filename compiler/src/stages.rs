@@ -309,7 +309,7 @@ pub(crate) fn run_watched(
             max_instructions: options.max_instructions,
             structure,
             overlap_launches,
-            plan: Default::default(),
+            plan: options.plan,
             instrument: options.instrument,
         };
         let outcome = run_all(kernel, &cx, until, observer, watch);

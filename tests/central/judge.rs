@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::{Structure, Target};
+use rtc_abi::{Plan, Structure, Target};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_emulator::sanitize::{Checks, Report};
@@ -10,7 +10,7 @@ use rtc_ir::effects::When;
 use rtc_ir::interp::{self, ArgValue, HostMemory, RunOptions, Schedule, Storage};
 use rtc_ir::text::{parse, print};
 use rtc_ir::{Elem, Hidden, Kernel, Literal, Op, Phase, Scalar, Type, Verified, decode_float, print_errors, verify};
-use rtc_passes::{PassContext, PassError, Plan, run_through};
+use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
 use crate::assembler;

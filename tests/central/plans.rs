@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rtc_abi::{Feature, ResultStores, Structure, Target, WarpSpecialization};
+use rtc_abi::{Feature, Plan, ResultStores, Structure, Target, WarpSpecialization};
 use rtc_codegen::CodegenOptions;
 use rtc_emulator as emulator;
 use rtc_ir::interp::Storage;
 use rtc_ir::text::print;
 use rtc_ir::{Kernel, Op, OpKind, print_errors, regions, verify};
-use rtc_passes::{PassContext, PassError, Plan, run_through};
+use rtc_passes::{PassContext, PassError, run_through};
 use rtc_source::SourceMap;
 
 use crate::case::Case;
@@ -53,7 +53,7 @@ pub fn check(
     for _ in 0..asked().unwrap_or(USUAL) {
         let structure = *random.pick(structures);
         let plan = match random.below(5) {
-            0 => random.pick(&BAD).parse().map_err(|e| format!("{e}"))?,
+            0 => random.pick(&BAD).parse().map_err(|e: rtc_abi::InvalidPlan| e.to_string())?,
             _ => Plan::drawn(|choices| random.below(choices as usize) as u32),
         };
         let cx =

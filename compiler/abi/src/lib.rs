@@ -7,6 +7,7 @@
 //! | `target.rs` | [`Target`], the features of each architecture, and [`Arch`], the compatibility of PTX |
 //! | `spec.rs` | [`spec::Specialization`], the arguments and options that a kernel is compiled for |
 //! | `structure.rs` | [`Structure`], how dots in loops get their operands |
+//! | `plan.rs` | [`Plan`], decisions about the schedule that are given |
 //! | `tuning.rs` | [`tuning::Tuning`], the configurations that a kernel is tuned over |
 //! | `metadata.rs` | [`Metadata`], the `<symbol>.json` next to `<symbol>.ptx`, and the offset of each parameter |
 //! | `records.rs` | [`records`], what an instrumented kernel records |
@@ -21,6 +22,7 @@ mod extent;
 mod extent_program;
 pub mod metadata;
 mod occupancy;
+mod plan;
 pub mod records;
 pub mod spec;
 mod structure;
@@ -33,6 +35,7 @@ pub use expr::Expr;
 pub use extent::{Access, Elements, Evaluated, Extents};
 pub use metadata::{Hidden, HostTensorMap, Metadata, MetadataError, Padding, Param, Persistent, TensorMap};
 pub use occupancy::{REGISTER_STEP, REGISTERS, REGISTERS_PER_THREAD, SmLimits};
+pub use plan::{InvalidPlan, Plan, PlanValue};
 pub use structure::{ResultStores, Structure, UnknownStructure, WarpSpecialization};
 pub use target::{Arch, Feature, MAX_THREADS, TARGETS, Target, UnknownTarget};
 pub use types::{ParamType, UnknownType, ValueType};

@@ -21,7 +21,7 @@
 //! assert!(matches!(spec.args[0].kind, ArgKind::Value { ty: ValueType::Pointer { pointee: DType::Fp32, .. }, .. }));
 //! ```
 
-pub use crate::{DType, Structure, ValueType};
+pub use crate::{DType, Plan, Structure, ValueType};
 use std::fmt;
 
 /// One instance of a kernel: its name, its arguments, and its launch options.
@@ -181,6 +181,9 @@ pub struct LaunchOptions {
     pub warp_specialize: bool,
     /// How products in loops get their operands.
     pub structure: Structure,
+    /// Decisions about the schedule that are given.
+    #[serde(skip_serializing_if = "is_open")]
+    pub plan: Plan,
     /// PTX version, `87` for 8.7; `None`: what the target needs.
     pub ptx_version: Option<u32>,
     /// The most instructions of a thread, as estimated before they are made: longer kernels are refused.
@@ -188,6 +191,10 @@ pub struct LaunchOptions {
     /// Of how many blocks the warps record when they come to copies, waits and dots ([`crate::records`]); 0: no record.
     #[serde(skip_serializing_if = "is_zero")]
     pub instrument: u32,
+}
+
+fn is_open(plan: &Plan) -> bool {
+    *plan == Plan::default()
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -223,6 +230,7 @@ impl Default for LaunchOptions {
             max_num_imprecise_acc_default: None,
             warp_specialize: true,
             structure: Structure::Auto,
+            plan: Plan::default(),
             ptx_version: None,
             max_instructions: MAX_INSTRUCTIONS,
             instrument: 0,

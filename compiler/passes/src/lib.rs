@@ -22,10 +22,10 @@
 //! | `schedule/partition` | warp specialization |
 //! | `report` | what was decided for each loop, and what would change it |
 
+mod dependence;
 mod matrix_unit;
 mod pass;
 mod pipeline;
-mod plan;
 
 mod access;
 mod laid;
@@ -44,7 +44,6 @@ pub use pass::{Pass, PassContext, PassError};
 pub use pipeline::{Observer, PASSES, plain, run_pipeline, run_through};
 pub use place::limit_size::{PASS as LIMIT_SIZE, Size, long_kernel};
 pub use place::split_conversions::PASS as SPLIT_CONVERSIONS;
-pub use plan::{NoPlan, Plan};
 pub use report::outline::outline;
 pub use report::{Attempt, Decision, Grade, Reductions, Suggestion, decisions, helps};
 pub use rewrite::{Rewriter, Rule};

@@ -1,11 +1,10 @@
 //! The interface of a pass.
 
-use rtc_abi::{Feature, Structure, Target};
+use rtc_abi::{Feature, Plan, Structure, Target};
 use rtc_ir::{Kernel, Phase, TypeError};
 use rtc_source::Diagnostic;
 
 use crate::matrix_unit;
-use crate::plan::Plan;
 
 /// The context of a pass: all it gets in addition to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@
 
 use crate::{Failure, Program};
 use rtc_abi::spec::{ArgKind, ArgSpec, ConstValue, LaunchOptions, Specialization};
-use rtc_abi::{DType, ParamType, Structure, ValueType};
+use rtc_abi::{DType, InvalidPlan, ParamType, Structure, ValueType};
 use rtc_source::Code;
 use rtc_source::json_fields::{self, Field, FieldError};
 
@@ -161,6 +161,10 @@ pub fn set_option(options: &mut LaunchOptions, name: &str, field: &Field<'_>) ->
         "structure" => {
             options.structure = field.string()?.parse().map_err(|_| field.expected(Structure::EXPECTED))?;
         }
+        "plan" => {
+            let plan = field.string()?.parse();
+            options.plan = plan.map_err(|error: InvalidPlan| field.error(error.to_string()))?;
+        }
         "max_instructions" => options.max_instructions = u64::from(field.positive()?),
         "ptx_version" => options.ptx_version = Some(field.positive()?),
         "warp_size" => {
@@ -207,6 +211,7 @@ pub const OPTION_NAMES: &[&str] = &[
     "ptx_version",
     "warp_specialize",
     "structure",
+    "plan",
     "max_instructions",
     "warp_size",
     "supported_fp8_dtypes",
@@ -220,7 +225,7 @@ pub const OPTION_NAMES: &[&str] = &[
 
 /// The launch options that Triton does not have, so that programs written for it can use their names for parameters: a keyword
 /// argument that names a parameter of the kernel never sets one of these. It does set any other option of its name, as in Triton.
-pub const RTC_OPTION_NAMES: &[&str] = &["overlap_launches", "warp_specialize", "structure", "max_instructions"];
+pub const RTC_OPTION_NAMES: &[&str] = &["overlap_launches", "warp_specialize", "structure", "plan", "max_instructions"];
 
 /// `, did you mean ..` where a known name is close.
 pub(crate) fn did_you_mean<'s>(name: &str, known: impl IntoIterator<Item = &'s str>) -> String {

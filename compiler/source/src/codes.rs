@@ -75,6 +75,7 @@ codes! {
     INTERNAL = "internal";
     SIGNATURE = "signature";
     SPEC = "spec";
+    PLAN = "plan";
     USAGE = "usage";
     IO = "io";
     UNKNOWN_KERNEL = "unknown-kernel";

@@ -8,6 +8,7 @@ use crate::explore_arguments::ExploreArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::instrument::InstrumentArguments;
 use crate::mcp::McpArguments;
+use crate::plan::PlanArguments;
 use crate::tune_arguments::TuneArguments;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rtc_compiler::Stage;
@@ -155,6 +156,8 @@ pub(crate) struct KernelArguments {
     /// Any launch option, such as maxnreg=128 or enable_fp_fusion=false
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) option: Vec<String>,
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
     /// Use NVIDIA's libdevice (libdevice.10.bc of the CUDA toolkit), for the same bits
     #[arg(long, value_name = "FILE.bc")]
     pub(crate) libdevice: Option<PathBuf>,
@@ -311,6 +314,8 @@ pub(crate) struct RunArguments {
     /// Target [default: that of the GPU; without one that of the spec, otherwise sm_90a]
     #[arg(long, value_name = "ARCH")]
     pub(crate) arch: Option<String>,
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
     /// Compile without reading or writing the cache
     #[arg(long)]
     pub(crate) no_cache: bool,

@@ -27,6 +27,7 @@ pub(crate) fn tell(
         }
     };
     reporter.diagnostics(sources, &decided.loops);
+    reporter.diagnostics(sources, &decided.plan);
     if let Some(artifact) = artifact {
         reporter.note(Code::COST, &whole(artifact, arch, decided.registers));
     }

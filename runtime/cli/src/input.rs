@@ -229,5 +229,6 @@ pub(crate) fn apply_options(arguments: &KernelArguments, spec: &mut Spec) -> Res
         }
     }
     arguments.debug.apply(&mut spec.options);
+    arguments.plan.apply(&mut spec.options)?;
     Ok(())
 }

@@ -41,6 +41,7 @@ mod log;
 mod lsp;
 mod mcp;
 mod output;
+mod plan;
 mod problem;
 mod ptx;
 mod report;

@@ -38,6 +38,7 @@ pub(crate) fn launched(arguments: &RunArguments, reporter: &Reporter, results: &
     let launch = LaunchFile::parse(&launch_text).map_err(|e| in_launch(arguments, e.to_string()))?;
     let mut spec = read_spec(&launch).map_err(|e| in_launch(arguments, e))?;
     arguments.debug.apply(&mut spec.options);
+    arguments.plan.apply(&mut spec.options)?;
     if arguments.debug.debug.is_some() {
         rtc_runtime::set_line_info(true);
     }

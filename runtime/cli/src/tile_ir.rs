@@ -46,6 +46,7 @@ pub(crate) fn request(
         options.max_instructions = most.into();
     }
     arguments.debug.apply(&mut options);
+    arguments.plan.apply(&mut options)?;
     Ok((archs, options))
 }
 
@@ -58,12 +59,12 @@ pub(crate) fn check_spec(spec: &Spec, kernel: &TileKernel) -> Result<(), String>
         return Err("`spec.args`: leave it out; a .tir file says the types of its parameters by itself".into());
     }
     let LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, max_instructions, .. } = spec.options;
-    let LaunchOptions { warp_specialize, structure, debug_info, instrument, .. } = spec.options;
+    let LaunchOptions { warp_specialize, structure, plan, debug_info, instrument, .. } = spec.options;
     let said = LaunchOptions { launch_pdl, overlap_launches, launch_cooperative_grid, ..LaunchOptions::default() };
-    let known = LaunchOptions { warp_specialize, structure, debug_info, max_instructions, instrument, ..said };
+    let known = LaunchOptions { warp_specialize, structure, plan, debug_info, max_instructions, instrument, ..said };
     if spec.options != known {
         return Err("`spec.options`: a .tir file says these by itself, but for launch_pdl, \
-                    overlap_launches, launch_cooperative_grid, warp_specialize, structure, debug_info and max_instructions"
+                    overlap_launches, launch_cooperative_grid, warp_specialize, structure, plan, debug_info and max_instructions"
             .into());
     }
     Ok(())

@@ -5,6 +5,7 @@ use crate::debug_arguments::DebugArguments;
 use crate::host_arguments::{HostArguments, VerifyArguments};
 use crate::instrument::InstrumentArguments;
 use crate::output::outln;
+use crate::plan::PlanArguments;
 use crate::problem::Problem;
 use crate::report::Reporter;
 use crate::results::Results;
@@ -119,6 +120,7 @@ fn replayed(launch: &Path, expected: PathBuf, tolerance: Tolerance, arguments: &
         counters: false,
         json: false,
         debug: DebugArguments::default(),
+        plan: PlanArguments::default(),
         instructions: None,
         tolerance: Some(tolerance),
         arch: None,

@@ -178,7 +178,7 @@ fn mistakes_in_tile_ir() {
      --> l.json
     "#);
     insta::assert_snapshot!(launch(r#"{"options": {"num_warps": 2}}"#, "{}"), @r#"
-    error[launch-file]: `spec.options`: a .tir file says these by itself, but for launch_pdl, overlap_launches, launch_cooperative_grid, warp_specialize, structure, debug_info and max_instructions
+    error[launch-file]: `spec.options`: a .tir file says these by itself, but for launch_pdl, overlap_launches, launch_cooperative_grid, warp_specialize, structure, plan, debug_info and max_instructions
      --> l.json
     "#);
     insta::assert_snapshot!(launch("{}", r#"{"grid.0": 4}"#), @r#"

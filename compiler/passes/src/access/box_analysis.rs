@@ -17,126 +17,24 @@
 //! Rows taken modulo a size, as in `(m0 + arange) % M`, are outside of the tensor from `M` on, where a copy reads zeros
 //! instead. The caller checks that these are never used (`dead_lanes.rs`).
 
-use rtc_abi::Expr;
-use rtc_ir::analysis::{Address, Affine, Bound, BoundSide, Interval, Mask, Poly, Ranges, Symbol, Term, Wraps};
+mod dimensions;
+mod multiples;
+
+use rtc_ir::analysis::{Address, Affine, Mask, Poly, Ranges, Symbol, Term};
 use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, Value, constant_bits};
 
-use super::alignment::{self, Alignment};
-use super::descriptors::{self, Descriptor};
-use super::host_values::{divisor, expression, is_quotient};
-use super::negative_indices;
-use super::promises::{self, is_settled, promised};
+use super::alignment::Alignment;
+use super::box_access::{BoxAccess, BoxAxis, Fill, Outer};
+use super::descriptors;
+use super::promises::{self, is_settled};
 use super::refusal::Refusal;
+use dimensions::lone_row;
 
 /// Bases and strides must be multiples of so many bytes.
 pub(crate) const ALIGN: i128 = 16;
 
 /// The refusal of a stride.
 const NO_PROMISE: Refusal = Refusal::StrideUnpromised;
-
-/// The size of a dimension that no mask bounds.
-pub(crate) const UNBOUNDED: i64 = (1 << 31) - 1;
-
-/// An access to a box of a tensor.
-#[derive(Clone, Debug)]
-pub(crate) struct BoxAccess {
-    /// The pointer that the tensor lies behind: an argument, unless the kernel makes the map.
-    pub base: Value,
-    /// From there to its first element.
-    pub start: Poly,
-    /// Dimensions of the tensor in which a tile has a single index, such as that of a batch.
-    pub outer: Vec<Outer>,
-    /// By the dimensions of the tile.
-    pub axes: Vec<BoxAxis>,
-    /// The dimension of the tile that is innermost in memory.
-    pub inner: usize,
-    /// The value where the mask is false.
-    pub fill: Fill,
-    /// The descriptor among the arguments whose tensor it is.
-    pub descriptor: Option<Descriptor>,
-    /// Whether the kernel makes the map, from values that the host cannot compute.
-    pub is_made: bool,
-}
-
-impl BoxAccess {
-    /// Whether an index may be negative, so that the map begins before the tensor (`negative_indices.rs`).
-    pub fn may_begin_before(&self) -> bool {
-        self.axes.iter().any(|axis| !axis.from_zero) || self.outer.iter().any(|outer| !outer.from_zero)
-    }
-
-    /// Lets the map begin so far before the tensor that no index is negative, if that is allowed.
-    fn shift(&mut self, is_allowed: bool) -> Result<(), Refusal> {
-        if !self.may_begin_before() {
-            return Ok(());
-        }
-        let wraps = |axis: &BoxAxis| !axis.from_zero && axis.modulus.is_some();
-        if !is_allowed || self.axes.iter().any(wraps) {
-            return Err(Refusal::NegativeIndex);
-        }
-        for outer in self.outer.iter_mut().filter(|outer| !outer.from_zero) {
-            let Outer { index, stride, sizes, .. } = outer;
-            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
-        }
-        for axis in self.axes.iter_mut().filter(|axis| !axis.from_zero) {
-            let BoxAxis { index, stride, sizes, .. } = axis;
-            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
-        }
-        Ok(())
-    }
-}
-
-/// The value outside of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fill {
-    /// Zeros.
-    Zero,
-    /// NaN.
-    Nan,
-    /// NaN if an argument of the kernel is true, else zeros.
-    Either(Value),
-}
-
-/// A dimension of the tensor in which an access has a single index.
-#[derive(Clone, Debug)]
-pub(crate) struct Outer {
-    /// The place.
-    pub index: Poly,
-    /// From one place to the next.
-    pub stride: Poly,
-    /// The tensor ends there at the least of these, where a mask says so.
-    pub sizes: Vec<Poly>,
-    /// Whether the index is known to be at least 0.
-    pub from_zero: bool,
-}
-
-/// The outer dimension that a 1 × N tile indexes. It is found among the dimensions that are not the tile's, and is
-/// removed from `outer`.
-fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Outer>) -> Option<Outer> {
-    let row = &address.axes[1 - inner];
-    if row.size != 1 || row.stride.value() != Some(0) {
-        return None;
-    }
-    let at = descriptors::row(kernel, address.pointer, outer).or(outer.len().checked_sub(1))?;
-    Some(outer.remove(at))
-}
-
-/// The largest number of dimensions of a tensor in addition to those of a tile.
-const MOST_OUTER: usize = 3;
-
-/// One dimension of an access.
-#[derive(Clone, Debug)]
-pub(crate) struct BoxAxis {
-    /// The place of the box in the tensor.
-    pub index: Poly,
-    /// From one element to the next.
-    pub stride: Poly,
-    /// The tensor ends at the least of these; at none if there are none.
-    pub sizes: Vec<Poly>,
-    /// Places count modulo this, which is the only size then.
-    pub modulus: Option<Poly>,
-    /// Whether the index is known to be at least 0.
-    pub from_zero: bool,
-}
 
 /// The analyses that the proof uses.
 pub(crate) struct BoxAnalysis<'k> {
@@ -366,184 +264,6 @@ impl<'k> BoxAnalysis<'k> {
             access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
         places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
     }
-
-    /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
-    /// the access has a single index: `batch * stride` is index `batch` of one.
-    fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Refusal> {
-        let give_up = Refusal::IndexRange;
-        let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
-        for term in rest.terms() {
-            let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
-                .symbols
-                .iter()
-                .partition(|s| matches!(s, Symbol::Scalar(value) if divisor(self.kernel, *value).is_some()));
-            let by = |symbols: Vec<Symbol>, factor: i128| Poly::term(Term { symbols: symbols.into(), factor });
-            if others.is_empty() {
-                start = start.plus(&Poly::term(term.clone()), 1).ok_or(give_up)?;
-                continue;
-            }
-            if term.factor < 0 {
-                return Err(Refusal::StrideNegative);
-            }
-            let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
-            match outer.iter_mut().find(|outer| outer.stride == stride) {
-                Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
-                None => outer.push(Outer { index, stride, sizes: Vec::new(), from_zero: false }),
-            }
-        }
-        if outer.len() > MOST_OUTER {
-            return Err(Refusal::Rank);
-        }
-        Ok((start, outer))
-    }
-
-    /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
-    fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Refusal> {
-        for outer in &mut outer {
-            outer.from_zero = self.coordinate(&outer.index)?.low >= 0;
-        }
-        for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
-            // Each dimension has a size of its own, where several have the same index.
-            let fits = |outer: &Outer| outer.index == bound.offset;
-            let is_open = |outer: &Outer| fits(outer) && outer.sizes.is_empty();
-            let at = outer.iter().position(is_open).or_else(|| outer.iter().position(fits));
-            let at = at.ok_or(Refusal::MaskForm)?;
-            match bound.side {
-                _ if bound.wraps == Wraps::Possible => return Err(Refusal::MaskOverflow),
-                BoundSide::AtLeast if bound.bound.value() == Some(0) => outer[at].from_zero = true,
-                BoundSide::AtLeast => return Err(Refusal::MaskBound),
-                BoundSide::Below if !self.is_known(&bound.bound, None) => {
-                    return Err(Refusal::SizeUnknown);
-                }
-                BoundSide::Below => outer[at].sizes.push(bound.bound.clone()),
-            }
-        }
-        Ok(outer)
-    }
-
-    /// The range of a sum that is computed in 32 bits as a coordinate of a box.
-    fn coordinate(&self, index: &Poly) -> Result<Interval, Refusal> {
-        let is_coordinate = |symbol: Symbol| match symbol {
-            Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_) => true,
-            Symbol::Dim(_) | Symbol::Rounds(_) | Symbol::Wrap(_) => false,
-        };
-        let range = index.interval(|symbol| self.expected(symbol));
-        let narrow = |symbol: Symbol| match symbol {
-            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
-            _ => true,
-        };
-        let fits = range.fits(32) || !index.mentions(|symbol| !narrow(symbol));
-        let factors = index.terms().iter().all(|term| i32::try_from(term.factor).is_ok());
-        if index.mentions(|symbol| !is_coordinate(symbol)) || !fits || !factors {
-            return Err(Refusal::IndexRange);
-        }
-        Ok(range)
-    }
-
-    /// The sizes of the tensor along a dimension, and whether indices are known to be at least 0; element 0 of the tile has
-    /// the index `start`.
-    fn sizes(
-        &self,
-        start: &Poly,
-        axis: usize,
-        mask: &Mask,
-        modulus: Option<&Poly>,
-    ) -> Result<(Vec<Poly>, bool), Refusal> {
-        let mut sizes: Vec<Poly> = modulus.into_iter().cloned().collect();
-        let mut from_zero = self.coordinate(start)?.low >= 0;
-        for bound in mask.along(axis) {
-            let size = size_of(bound, axis, start).ok_or(Refusal::MaskOfOther)?;
-            if bound.wraps == Wraps::Possible {
-                return Err(Refusal::MaskOverflow);
-            }
-            match bound.side {
-                BoundSide::AtLeast if size.value() == Some(0) => from_zero = true,
-                BoundSide::AtLeast => return Err(Refusal::MaskBound),
-                BoundSide::Below if sizes.contains(&size) => {}
-                BoundSide::Below => sizes.push(size),
-            }
-        }
-        if modulus.is_some() && sizes.len() > 1 {
-            return Err(Refusal::MaskAndModulus);
-        }
-        Ok((sizes, from_zero))
-    }
-
-    fn expected(&self, symbol: Symbol) -> Interval {
-        match symbol {
-            Symbol::Scalar(value) => self.ranges.expected(value),
-            symbol => self.affine.range(symbol),
-        }
-    }
-
-    /// Whether the host can compute it or, for an access whose map the kernel makes, the kernel before its loops.
-    fn is_known(&self, poly: &Poly, made: Option<Op>) -> bool {
-        !poly.mentions(|symbol| match symbol {
-            Symbol::Scalar(value) if made.is_some() => !is_settled(self.kernel, value),
-            Symbol::Scalar(value) => divisor(self.kernel, value).is_none(),
-            _ => true,
-        })
-    }
-
-    /// Whether it is computed from arguments, some of whose divisors are checked in the kernel (alignment versioning),
-    /// which is done if strides are not promised to be multiples.
-    fn is_found_out(&self, poly: &Poly) -> bool {
-        let of_argument = |value| divisor(self.kernel, value).is_some() || is_quotient(self.kernel, value);
-        let other = |symbol| !matches!(symbol, Symbol::Scalar(value) if of_argument(value));
-        poly.value().is_none() && !poly.mentions(other)
-    }
-
-    /// Whether a hint promises, wherever `at` is executed, that so many elements after `base` is a multiple of 16 bytes.
-    fn is_hinted(&mut self, base: Value, start: &Poly, elem: Scalar, at: Op) -> bool {
-        promises::promised_pointers(self.kernel, at, ALIGN).into_iter().any(|pointer| {
-            let form = self.affine.of(pointer).filter(|form| form.pointer == Some(base));
-            let rest = form.and_then(|form| start.plus(&form.poly, -1));
-            rest.is_some_and(|rest| self.is_multiple_at(&rest, elem, Some(at)))
-        })
-    }
-
-    /// Whether a promise about the addresses themselves says that the rows of the tensor begin at multiples of 16 bytes: rows of
-    /// the box do, and it begins at such a multiple in them.
-    fn begin_whole(&self, op: Op, address: &Address, inner: usize, elem: Scalar) -> bool {
-        let [outer, inner_axis] = [1 - inner, inner].map(|axis| &address.axes[axis]);
-        promises::promises_rows(self.kernel, op, inner, ALIGN)
-            && outer.size > 1
-            && outer.modulus.is_none()
-            && inner_axis.modulus.is_none()
-            && self.is_multiple_at(&inner_axis.start, elem, Some(op))
-    }
-
-    /// Whether a sum is what it is if it is computed in 32 bits.
-    fn is_size(&self, poly: &Poly) -> bool {
-        let one = matches!(poly.terms(), [term] if term.factor == 1 && term.symbols.len() == 1);
-        let narrow = |symbol: Symbol| match symbol {
-            Symbol::Scalar(value) => self.kernel.value_type(value).elem().is_some_and(|elem| elem.bits() <= 32),
-            _ => false,
-        };
-        one && !poly.mentions(|symbol| !narrow(symbol)) || poly.interval(|symbol| self.expected(symbol)).fits(32)
-    }
-
-    /// Whether rows of the tensor end at multiples of 16 bytes: a copy to global memory writes the last 16 bytes of a
-    /// row as a whole, including bytes beyond the end.
-    fn ends_whole(&self, store: Op, access: &BoxAccess) -> bool {
-        let elem = self.kernel.value_type(self.kernel.operand(store, 0)).elem().and_then(|elem| elem.pointee());
-        let sizes = &access.axes[access.inner].sizes;
-        let made = if access.is_made { Some(store) } else { None };
-        elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple_at(size, elem, made)))
-    }
-
-    /// Whether the signature promises so many elements to be a multiple of 16 bytes.
-    pub fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
-        self.is_multiple_at(poly, elem, None)
-    }
-
-    /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
-    pub fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
-        alignment::is_multiple(poly, elem, |value| match made {
-            Some(at) => promised(self.kernel, value, at),
-            None => divisor(self.kernel, value).unwrap_or(1),
-        })
-    }
 }
 
 /// The address with dimensions that start where their masks start; the rest of their indices belongs to the base.
@@ -560,21 +280,4 @@ fn as_compared(address: &Address, mask: &Mask) -> Option<Address> {
         axis.start = start;
     }
     Some(address)
-}
-
-/// The size of the tensor that a bound implies.
-fn size_of(bound: &Bound, axis: usize, start: &Poly) -> Option<Poly> {
-    let (by, offset) = bound.offset.split(Symbol::Dim(axis as u8))?;
-    (by.value() == Some(1)).then_some(())?;
-    bound.bound.plus(start, 1)?.plus(&offset, -1)
-}
-
-/// The least of some sizes as an expression for the host.
-pub(crate) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
-    let all: Option<Vec<String>> =
-        sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
-    match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
-        Some(text) => text.parse().ok(),
-        None => Some(UNBOUNDED.into()),
-    }
 }

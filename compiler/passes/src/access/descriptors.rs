@@ -10,7 +10,7 @@
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Kernel, Shape, Value};
 
-use super::box_analysis::{BoxAccess, Fill, Outer};
+use super::box_access::{BoxAccess, Fill, Outer};
 use super::refusal::Refusal;
 
 /// The suffix of a descriptor's address parameter.

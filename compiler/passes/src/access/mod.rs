@@ -2,6 +2,7 @@
 
 pub(crate) mod addresses;
 pub(crate) mod alignment;
+pub(crate) mod box_access;
 pub(crate) mod box_analysis;
 pub(crate) mod clamped_rows;
 pub(crate) mod dead_lanes;

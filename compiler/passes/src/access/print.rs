@@ -10,7 +10,8 @@ use std::cell::RefCell;
 use rtc_ir::analysis::{NameOf, Poly, Ranges, annotated};
 use rtc_ir::{Kernel, Op, OpKind};
 
-use super::box_analysis::{BoxAccess, BoxAnalysis, BoxAxis, Fill, Outer};
+use super::box_access::{BoxAccess, BoxAxis, Fill, Outer};
+use super::box_analysis::BoxAnalysis;
 
 /// The kernel with a comment below each load, store and atomic operation on a tile.
 ///

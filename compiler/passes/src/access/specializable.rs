@@ -6,6 +6,7 @@ use rtc_ir::{Kernel, Op, OpKind};
 use super::addresses::innermost_loops;
 use super::box_analysis::BoxAnalysis;
 use super::clamped_rows;
+use crate::dependence::DotDependences;
 use crate::{PassContext, PassError};
 
 /// Whether these loads of dots, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
@@ -27,12 +28,9 @@ pub(crate) fn may_specialize(kernel: &Kernel, cx: &PassContext, loads: &[Op]) ->
     Ok(loads.iter().all(is_box))
 }
 
-/// Whether a loop has two dots, the first of which may overlap the second of the previous iteration: only then are warps
-/// divided where an index may be negative.
+/// Whether a loop has chained dots, which may overlap those of the previous iteration: only then are warps divided where an
+/// index may be negative.
 fn may_overlap(kernel: &Kernel) -> bool {
-    let dots = |of: Op| {
-        let body = rtc_ir::walk_block(kernel, kernel.op(of).blocks[0]).into_iter();
-        body.filter(|op| matches!(kernel.kind(*op), OpKind::Dot { .. })).count()
-    };
-    innermost_loops(kernel).into_iter().any(|of| dots(of) == 2)
+    let dots = |of: Op| DotDependences::of(kernel, kernel.op(of).blocks[0]);
+    innermost_loops(kernel).into_iter().any(|of| dots(of).are_chained())
 }

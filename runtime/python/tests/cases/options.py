@@ -17,12 +17,12 @@ from stub_torch import Tensor, launched
 X = Tensor(4096)
 #: A parameter for each option that Triton does not have, with values that these options do not take or that are not their
 #: defaults, and one for two of Triton's.
-OURS = dict(warp_specialize=False, structure="ring", overlap_launches=0, max_instructions=2.5)
+OURS = dict(warp_specialize=False, structure="ring", plan="none", overlap_launches=0, max_instructions=2.5)
 SHARED = dict(num_warps=8, num_stages=2)
 
 
 @rtc.jit
-def kernel(x, warp_specialize: tl.constexpr, structure: tl.constexpr, overlap_launches, max_instructions,
+def kernel(x, warp_specialize: tl.constexpr, structure: tl.constexpr, plan: tl.constexpr, overlap_launches, max_instructions,
            num_warps: tl.constexpr, num_stages: tl.constexpr, BLOCK: tl.constexpr = 64):
     tl.static_assert(structure == "ring")
     value = 1.0 if warp_specialize else 2.0

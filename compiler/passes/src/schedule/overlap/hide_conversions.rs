@@ -22,7 +22,7 @@ use rtc_layout::Conversion;
 use super::add_makers;
 use crate::laid::conversions::conversion_of;
 use crate::work::pressure::pressure;
-use crate::{Pass, PassContext, PassError};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "hide-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
@@ -36,16 +36,17 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     }
     for of in rtc_ir::walk(kernel) {
         let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
-        let Some(mma) = only_mma(kernel, of) else { continue };
-        let (late, early) = (delayed(kernel, &mma), independent(kernel, &mma));
-        if late.is_empty() && early.is_empty() {
-            continue;
-        }
-        let mut moved = kernel.clone();
-        mma.overlap(&mut moved, &late, &early)?;
-        let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
-        if fits || cx.plan.conversions == Some(true) {
-            *kernel = moved;
+        for mma in mmas(kernel, of) {
+            let (late, early) = (delayed(kernel, &mma), independent(kernel, &mma));
+            if late.is_empty() && early.is_empty() {
+                continue;
+            }
+            let mut moved = kernel.clone();
+            mma.overlap(&mut moved, &late, &early)?;
+            let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
+            if fits || cx.plan.conversions == Some(true) {
+                *kernel = moved;
+            }
         }
     }
     Ok(())
@@ -87,21 +88,24 @@ impl Mma {
     }
 }
 
-/// The MMA of a loop that has no other, if it is complete within the iteration.
-fn only_mma(kernel: &Kernel, of: Op) -> Option<Mma> {
+/// The MMAs of a loop that are complete within the iteration.
+fn mmas(kernel: &Kernel, of: Op) -> Vec<Mma> {
     let body = kernel.op(of).blocks[0];
-    let all = rtc_ir::walk_block(kernel, body);
-    let mmas = all.iter().filter(|op| matches!(kernel.kind(**op), OpKind::Mma {} | OpKind::MmaAsync {}));
-    let [mma] = mmas.copied().collect::<Vec<Op>>()[..] else { return None };
     // The assembler lets no MMA be in flight at a call.
     let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
-    (kernel.op(mma).parent == Some(body) && !all.iter().any(calls)).then_some(())?;
-    if let OpKind::Mma {} = kernel.kind(mma) {
-        return Some(Mma { of: mma, wait: None });
+    if rtc_ir::walk_block(kernel, body).iter().any(calls) {
+        return Vec::new();
     }
-    let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaAwait {});
-    let wait = kernel.users(kernel.result(mma, 0)).into_iter().find(waits)?;
-    (kernel.op(wait).parent == Some(body)).then_some(Mma { of: mma, wait: Some(wait) })
+    let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaAwait {}) && kernel.op(*op).parent == Some(body);
+    let mma = |op: Op| match kernel.kind(op) {
+        OpKind::Mma {} => Some(Mma { of: op, wait: None }),
+        OpKind::MmaAsync {} => {
+            let wait = kernel.users(kernel.result(op, 0)).into_iter().find(waits)?;
+            Some(Mma { of: op, wait: Some(wait) })
+        }
+        _ => None,
+    };
+    kernel.ops(body).filter_map(mma).collect()
 }
 
 /// The conversions before an MMA whose results are used after it only, with what is made of them before it, in program order.
@@ -110,7 +114,15 @@ fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
     let ops: Vec<Op> = kernel.ops(body).collect();
     let Some(place) = ops.iter().position(|op| *op == mma.of) else { return Vec::new() };
     let mut late: HashSet<Op> = ops[place + 1..].iter().copied().collect();
-    add_makers(kernel, &ops[..place], &mut late, |op| is_movable(kernel, op));
+    // Under this MMA, what is made of the results of others would need registers beside its own.
+    let mut of_others: HashSet<Op> = HashSet::new();
+    for op in &ops[..place] {
+        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
+        if matrix_unit::is_dot(kernel.kind(*op)) || makers.any(|maker| of_others.contains(&maker)) {
+            of_others.insert(*op);
+        }
+    }
+    add_makers(kernel, &ops[..place], &mut late, |op| is_movable(kernel, op) && !of_others.contains(&op));
     let mut moved: Vec<Op> = Vec::new();
     for op in ops[..place].iter().filter(|op| late.contains(op)) {
         let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));

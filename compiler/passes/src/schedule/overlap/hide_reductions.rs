@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Traits};
 
-use super::{add_makers, issue_async_dots};
+use super::{add_makers, issue_async_dots, loops_of_partitions};
 use crate::schedule::resources::SCALAR_REGISTERS;
 use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError};
@@ -30,20 +30,13 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.reductions == Some(false) {
         return Ok(());
     }
-    let Some(division) = kernel.specialization() else { return Ok(()) };
-    let OpKind::WarpSpecialize { registers, .. } = kernel.kind(division).clone() else { return Ok(()) };
-    for (number, partition) in kernel.op(division).blocks.clone().into_iter().enumerate() {
-        let budget = registers.as_ref().and_then(|registers| registers.get(number)).copied();
-        for of in rtc_ir::walk_block(kernel, partition) {
-            let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
-            let Some(last) = LastMma::of(kernel, of) else { continue };
-            let mut moved = kernel.clone();
-            last.begin(&mut moved)?;
-            // Moved operations extend the live ranges of their operands.
-            let fits = budget.is_none_or(|budget| pressure(&moved, of) + SCALAR_REGISTERS <= budget);
-            if fits || cx.plan.reductions == Some(true) {
-                *kernel = moved;
-            }
+    for (of, registers) in loops_of_partitions(kernel) {
+        let Some(last) = LastMma::of(kernel, of) else { continue };
+        let mut moved = kernel.clone();
+        last.begin(&mut moved)?;
+        // Moved operations extend the live ranges of their operands.
+        if cx.plan.reductions == Some(true) || pressure(&moved, of) + SCALAR_REGISTERS <= registers {
+            *kernel = moved;
         }
     }
     Ok(())

@@ -20,6 +20,7 @@ use rtc_ir::effects::Space;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
 
 use super::guarded_mma::{is_movable, is_view, reads_row};
+use super::loops_of_partitions;
 use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
@@ -33,17 +34,13 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.conversions == Some(false) {
         return Ok(());
     }
-    let Some(division) = kernel.specialization() else { return Ok(()) };
-    for partition in kernel.op(division).blocks.clone() {
-        for of in rtc_ir::walk_block(kernel, partition) {
-            let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
-            let Some(hidden) = HiddenReads::of(kernel, of) else { continue };
-            let mut moved = kernel.clone();
-            hidden.apply(&mut moved)?;
-            let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
-            if fits || cx.plan.conversions == Some(true) {
-                *kernel = moved;
-            }
+    for (of, _) in loops_of_partitions(kernel) {
+        let Some(hidden) = HiddenReads::of(kernel, of) else { continue };
+        let mut moved = kernel.clone();
+        hidden.apply(&mut moved)?;
+        let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
+        if fits || cx.plan.conversions == Some(true) {
+            *kernel = moved;
         }
     }
     Ok(())

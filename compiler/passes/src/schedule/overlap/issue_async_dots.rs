@@ -22,6 +22,7 @@ use std::collections::HashSet;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value};
 
 use super::guarded_mma::is_view;
+use super::loops_of_partitions;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -31,19 +32,15 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.early == Some(false) {
         return Ok(());
     }
-    let Some(division) = kernel.specialization() else { return Ok(()) };
-    for partition in kernel.op(division).blocks.clone() {
-        for of in rtc_ir::walk_block(kernel, partition) {
-            let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
-            let body = kernel.op(of).blocks[0];
-            let Some(mmas) = mmas(kernel, body) else { continue };
-            let early = independent(kernel, body, &mmas);
-            if early.is_empty() {
-                continue;
-            }
-            hoist(kernel, mmas[0], &early);
-            begin(kernel, body, &mmas)?;
+    for (of, _) in loops_of_partitions(kernel) {
+        let body = kernel.op(of).blocks[0];
+        let Some(mmas) = mmas(kernel, body) else { continue };
+        let early = independent(kernel, body, &mmas);
+        if early.is_empty() {
+            continue;
         }
+        hoist(kernel, mmas[0], &early);
+        begin(kernel, body, &mmas)?;
     }
     Ok(())
 }

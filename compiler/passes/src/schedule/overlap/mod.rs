@@ -10,7 +10,29 @@ pub mod pipeline_chained_dots;
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, Op};
+use rtc_abi::REGISTERS_PER_THREAD;
+use rtc_ir::{Kernel, Op, OpKind};
+
+/// The loops in the partitions of a kernel, each with the registers that a thread of its partition has.
+fn loops_of_partitions(kernel: &Kernel) -> Vec<(Op, u32)> {
+    let Some(division) = kernel.specialization() else { return Vec::new() };
+    let mut loops = Vec::new();
+    for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
+        let registers = match kernel.kind(division) {
+            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
+            _ => REGISTERS_PER_THREAD,
+        };
+        let inside = rtc_ir::walk_block(kernel, *partition).into_iter();
+        loops.extend(inside.filter(|op| matches!(kernel.kind(*op), OpKind::ForRange { .. })).map(|op| (op, registers)));
+    }
+    loops
+}
+
+/// The registers within which dots in flight have to fit: the assembler reserves those for them that a thread has at the start,
+/// and otherwise serializes dots.
+fn registers_in_flight(kernel: &Kernel) -> u32 {
+    kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD)
+}
 
 /// Adds to a set those of some operations, in program order, that only operations of the set use, if each `may` be added.
 fn add_makers(kernel: &Kernel, ops: &[Op], set: &mut HashSet<Op>, may: impl Fn(Op) -> bool) {

@@ -22,12 +22,12 @@
 
 use std::collections::HashSet;
 
-use rtc_abi::REGISTERS_PER_THREAD;
+use rtc_abi::Plan;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, ValueDef, constant_bits, regions};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
+use super::{loops_of_partitions, registers_in_flight};
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::tile::split_loops;
 use crate::work::pressure::words_of_tile;
@@ -58,29 +58,17 @@ fn loops(kernel: &Kernel, plan: Plan) -> Vec<PromotingLoop> {
     if plan.chained == Some(false) {
         return Vec::new();
     }
-    let Some(division) = kernel.specialization() else { return Vec::new() };
-    let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
-    let mut loops = Vec::new();
-    for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
-        let registers = match kernel.kind(division) {
-            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
-            _ => REGISTERS_PER_THREAD,
-        };
-        for of in rtc_ir::walk_block(kernel, *partition) {
-            let Some(results) = results(kernel, of) else { continue };
-            // Dots in flight have to fit into the registers at the start, or the assembler serializes them.
-            let in_flight: u32 = results.iter().map(|value| words_of_tile(kernel, *value)).sum();
-            if plan.chained == Some(true) || in_flight <= at_start && fits(kernel, of, registers) {
-                loops.extend(PromotingLoop::of(kernel, of));
-            }
-        }
-    }
-    loops
+    let most = registers_in_flight(kernel);
+    let suffices = |(of, registers): (Op, u32)| {
+        let in_flight: u32 = results(kernel, of)?.iter().map(|value| words_of_tile(kernel, *value)).sum();
+        (plan.chained == Some(true) || in_flight <= most && fits(kernel, of, registers)).then_some(of)
+    };
+    let loops = loops_of_partitions(kernel).into_iter();
+    loops.filter_map(suffices).filter_map(|of| PromotingLoop::of(kernel, of)).collect()
 }
 
 /// The results of a loop's dots, if none is added to what the loop carries.
 fn results(kernel: &Kernel, of: Op) -> Option<Vec<Value>> {
-    let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
     let body = kernel.op(of).blocks[0];
     let all = rtc_ir::walk_block(kernel, body);
     let mmas: Vec<Op> = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();

@@ -1,5 +1,6 @@
-//! Software-pipelines two chained dots of a loop, as in attention: issues the first dot of the next iteration together
-//! with the second dot of this one, which depends on the first. The operations between the two run under both.
+//! Software-pipelines chained dots of a loop, as in attention: issues the first dot of the next iteration together with the
+//! last dot of this one, which depends on the first. The operations between the two run under both. Several dots may come before
+//! the last one, as where scores are those of two parts.
 //! ```text
 //! for_range 0, n {                 if_else 0 < n {
 //!   %s = mma %q, k[i]                first(0)
@@ -14,23 +15,22 @@
 //!                                  }
 //! ```
 //!
-//! The first dot and what follows from it have stage 0, the second dot and what it alone needs have stage 1. Its slot is free
-//! in stage 2, once the dot is complete (`pipeline/expander.rs`).
+//! The dots before the last one and what follows from them have stage 0, the last dot and what it alone needs have stage 1. Its
+//! slot is free in stage 2, once the dot is complete (`pipeline/expander.rs`).
 //!
-//! The loop is in a partition (`specialize_warps`), so that other warps load the operands. The operand of the second
-//! dot, and the values of its iteration that it needs, are carried to the next iteration. Casts of the operand stay
-//! with the second dot: before the previous dot is complete, their results would occupy registers that it may still
-//! read.
+//! The loop is in a partition (`specialize_warps`), so that other warps load the operands. The operand of the last dot, and
+//! the values of its iteration that it needs, are carried to the next iteration. Casts of the operand stay with that dot:
+//! before the previous dot is complete, their results would occupy registers that it may still read.
 
 use std::collections::HashSet;
 
-use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, view};
+use rtc_abi::Plan;
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Value, view};
 
-use super::add_makers;
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
+use super::{add_makers, loops_of_partitions, registers_in_flight};
+use crate::dependence::DotDependences;
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
 use crate::work::pressure::words_of_tile;
 use crate::{Pass, PassContext, PassError};
@@ -38,7 +38,7 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// The registers of a thread in addition to the accumulators of both dots and the operand of the second one.
+/// The registers of a thread in addition to the accumulators of all dots and the operand of the last one.
 const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
@@ -60,29 +60,19 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
     if plan.chained == Some(false) {
         return Vec::new();
     }
-    let Some(division) = kernel.specialization() else { return Vec::new() };
-    // The assembler reserves registers for dots in flight within the number at the start; otherwise it serializes dots.
-    let at_start = kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD);
-    let mut pairs = Vec::new();
-    for (number, partition) in kernel.op(division).blocks.iter().enumerate() {
-        let registers = match kernel.kind(division) {
-            OpKind::WarpSpecialize { registers: Some(registers), .. } => registers[number],
-            _ => REGISTERS_PER_THREAD,
-        };
-        let fits = |pair: &ChainedDots| {
-            let held = pair.registers(kernel);
-            plan.chained == Some(true) || held <= at_start && held + OTHER_REGISTERS <= registers
-        };
-        let loops = rtc_ir::walk_block(kernel, *partition).into_iter();
-        let mut found: Vec<ChainedDots> = loops.filter_map(|op| ChainedDots::of(kernel, op)).filter(fits).collect();
-        // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both
-        // overlapped, the assembler spills.
-        if found.iter().any(|pair| !masks(kernel, pair.of)) {
-            found.retain(|pair| !masks(kernel, pair.of));
-        }
-        pairs.extend(found);
+    let most = registers_in_flight(kernel);
+    let fitting = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
+        let dots = ChainedDots::of(kernel, of)?;
+        let held = dots.registers(kernel);
+        (plan.chained == Some(true) || held <= most && held + OTHER_REGISTERS <= registers).then_some(dots)
+    });
+    let mut found: Vec<ChainedDots> = fitting.collect();
+    // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both
+    // overlapped, the assembler spills.
+    if found.iter().any(|dots| !masks(kernel, dots.of)) {
+        found.retain(|dots| !masks(kernel, dots.of));
     }
-    pairs
+    found
 }
 
 /// Whether a loop chooses between elements of tiles of floats.
@@ -93,12 +83,15 @@ fn masks(kernel: &Kernel, of: Op) -> bool {
     ops.into_iter().any(|op| matches!(kernel.kind(op), OpKind::Select {}) && is_tile(op) && is_float(op))
 }
 
-/// A loop with two dots, the second of which depends on the first.
+/// A loop with dots, the last of which depends on those before it.
 struct ChainedDots {
     of: Op,
-    first: GuardedMma,
-    second: GuardedMma,
-    /// The number of the carried value that the second dot adds to.
+    /// The dots before the last one.
+    first: Vec<GuardedMma>,
+    last: GuardedMma,
+    /// The results of the dots before the last one that other operations than dots use.
+    results: Vec<Value>,
+    /// The number of the carried value that the last dot adds to.
     acc: usize,
     /// What an iteration of the steady state executes, without the waits for dots.
     order: Vec<(Op, u32)>,
@@ -106,109 +99,155 @@ struct ChainedDots {
 
 impl ChainedDots {
     fn of(kernel: &Kernel, of: Op) -> Option<ChainedDots> {
-        let OpKind::ForRange { .. } = kernel.kind(of) else { return None };
         let body = kernel.op(of).blocks[0];
         let ops: Vec<Op> = kernel.ops(body).collect();
         let end = *ops.last()?;
         let mmas: Vec<Op> = ops.iter().copied().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
-        let [first, second] = mmas[..] else { return None };
-        let (first, second) = (GuardedMma::of(kernel, first)?, GuardedMma::of(kernel, second)?);
-        // The operands of the first dot of the next iteration come while those of the second one are still read.
-        (first.slots(kernel) > 1 && second.slots(kernel) > 1).then_some(())?;
-        let wide = |product: &GuardedMma| {
-            kernel.value_type(kernel.result(product.mma, 0)).elem().is_some_and(|elem| elem.bits() == 32)
+        DotDependences::of(kernel, body).are_chained().then_some(())?;
+        let guarded = mmas.iter().map(|mma| GuardedMma::of(kernel, *mma));
+        let mut first = guarded.collect::<Option<Vec<GuardedMma>>>()?;
+        let last = first.pop()?;
+        let dots: Vec<Op> = first.iter().flat_map(GuardedMma::all).collect();
+        let wide = |dot: &GuardedMma| {
+            let is_wide = kernel.value_type(kernel.result(dot.mma, 0)).elem().is_some_and(|elem| elem.bits() == 32);
+            // The operands of the dots of the next iteration come while those of the last one are still read.
+            is_wide && dot.slots(kernel) > 1
         };
-        if !wide(&first) || !wide(&second) || kernel.value_type(kernel.operand(second.mma, 0)).shape().is_none() {
+        if !first.iter().chain([&last]).all(wide) || kernel.value_type(kernel.operand(last.mma, 0)).shape().is_none() {
             return None;
         }
-        // The accumulator goes from iteration to iteration through the second dot alone.
-        let total = kernel.result(second.mma, 0);
+        let results = used_later(kernel, &ops, &first)?;
+        // The accumulator goes from iteration to iteration through the last dot alone.
+        let total = kernel.result(last.mma, 0);
         let acc = kernel.variadic(end).iter().position(|value| *value == total)?;
         let carried = *kernel.block(body).args.get(acc + 1)?;
         if kernel.users(total) != [end] || kernel.variadic(end).iter().filter(|value| **value == total).count() != 1 {
             return None;
         }
-        let mut late: HashSet<Op> = HashSet::from([second.mma]);
-        for op in &ops {
-            let takes = kernel.op(*op).operands.iter().any(|value| {
-                *value == carried
-                    || kernel.def_op(*value).is_some_and(|made| late.contains(&made) && made != second.mma)
-            });
-            if takes && *op != end && *op != second.mma {
-                is_movable(kernel, *op).then_some(())?;
-                late.insert(*op);
-            }
-        }
-        let leaks = |op: &Op| {
-            let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
-            users.any(|user| !late.contains(&user) && !second.all().contains(&user))
-        };
-        if late.iter().any(|op| *op != second.mma && leaks(op)) {
-            return None;
-        }
-        // Cheap operations for the second dot alone move with it; views of slots have to.
-        late.extend(second.all());
-        add_makers(kernel, &ops, &mut late, |op| is_cheap(kernel, op) || is_view(kernel, op));
-        late.retain(|op| !second.all().contains(op));
+        let late = needed_by_last(kernel, &ops, &last, carried)?;
         // The dot's operand must be computed after the wait for the previous dot, which may read the same registers.
-        let operand = kernel.def_op(kernel.operand(second.mma, 0))?;
+        let operand = kernel.def_op(kernel.operand(last.mma, 0))?;
         late.contains(&operand).then_some(())?;
         for op in &ops {
-            let stays = late.contains(op) || second.all().contains(op) || first.all().contains(op) || *op == end;
+            let stays = late.contains(op) || last.all().contains(op) || dots.contains(op) || *op == end;
             (stays || is_movable(kernel, *op) || is_view(kernel, *op) || reads_row(kernel, *op)).then_some(())?;
         }
-        // The second dot is complete an iteration later, and frees its slot then.
-        let free = kernel.def_op(view::BarrierArrive::at(kernel, second.arrive).barrier())?;
+        // The last dot is complete an iteration later, and frees its slot then.
+        let free = kernel.def_op(view::BarrierArrive::at(kernel, last.arrive).barrier())?;
         (kernel.op(free).parent == Some(body) && is_view(kernel, free)).then_some(())?;
-        let mut order = vec![(free, 2), (second.arrive, 2)];
+        let mut order = vec![(free, 2), (last.arrive, 2)];
         order.extend(ops.iter().filter(|op| late.contains(op)).map(|op| (*op, 1)));
-        for op in ops.into_iter().filter(|op| *op != end && !late.contains(op) && !second.all().contains(op)) {
+        // The slots of the dots before the last one are free once all of them are complete.
+        let is_arrival = |op: &Op| first.iter().any(|dot| dot.arrive == *op);
+        let begun = first.last()?.mma;
+        for op in ops.into_iter().filter(|op| *op != end && !late.contains(op) && !last.all().contains(op)) {
+            if is_arrival(&op) {
+                continue;
+            }
             order.push((op, 0));
-            if op == first.mma {
-                order.extend([(second.wait, 1), (second.mma, 1)]);
+            if op == begun {
+                order.extend([(last.wait, 1), (last.mma, 1)]);
+                order.extend(first.iter().map(|dot| (dot.arrive, 0)));
             }
         }
         let is_valid = StagedLoop::new(kernel, of, order.clone(), Ends::Peeled)?.is_valid(kernel);
-        is_valid.then_some(ChainedDots { of, first, second, acc, order })
+        is_valid.then_some(ChainedDots { of, first, last, results, acc, order })
     }
 
-    /// The registers that both dots hold while they are in flight.
+    /// The registers that the dots hold while they are in flight.
     fn registers(&self, kernel: &Kernel) -> u32 {
-        let (first, second) = (self.first.mma, self.second.mma);
-        let held = [kernel.result(first, 0), kernel.result(second, 0), kernel.operand(second, 0)];
-        held.into_iter().map(|value| words_of_tile(kernel, value)).sum()
+        let of_last = [kernel.result(self.last.mma, 0), kernel.operand(self.last.mma, 0)];
+        self.results.iter().chain(&of_last).map(|value| words_of_tile(kernel, *value)).sum()
     }
 
-    /// Begins both dots without waiting for them, and waits for the first behind the second, for the second in the next
-    /// iteration.
+    /// Begins the dots without waiting for them, and waits for those before the last one behind it, for the last one in the
+    /// next iteration.
     fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
-        let (first, second) = (self.first.mma, self.second.mma);
-        for mma in [first, second] {
-            *kernel.kind_mut(mma) = OpKind::MmaAsync {};
+        let mmas: Vec<Op> = self.first.iter().chain([&self.last]).map(|dot| dot.mma).collect();
+        for mma in &mmas {
+            *kernel.kind_mut(*mma) = OpKind::MmaAsync {};
         }
         let carried = kernel.block(kernel.op(self.of).blocks[0]).args[self.acc + 1];
         let start = kernel.first_op(kernel.op(self.of).blocks[0]).ok_or_else(|| missing("a loop"))?;
         let before = Builder::before(kernel, start).await_dots(&[carried])?;
         kernel.replace_uses_except(carried, kernel.result(before, 0), Some(before));
         self.order.insert(0, (before, 1));
-        let scores = kernel.result(first, 0);
-        let complete = Builder::after(kernel, first).await_dots(&[scores])?;
-        kernel.replace_uses_except(scores, kernel.result(complete, 0), Some(complete));
-        let place = self.order.iter().position(|(op, _)| *op == second).ok_or_else(|| missing("a dot"))?;
-        self.order.insert(place + 1, (complete, 0));
+        let last = self.last.mma;
+        let begun = self.first.last().ok_or_else(|| missing("a dot"))?.mma;
+        let mut waits = Vec::new();
+        for result in &self.results {
+            let wait = Builder::after(kernel, begun).await_dots(&[*result])?;
+            kernel.replace_uses_except(*result, kernel.result(wait, 0), Some(wait));
+            waits.push(wait);
+        }
+        let place = self.order.iter().position(|(op, _)| *op == last).ok_or_else(|| missing("a dot"))? + 1;
+        self.order.splice(place..place, waits.iter().map(|wait| (*wait, 0)));
 
         let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
         let expanded = expand(kernel, staged)?;
         // Outside of the loop no dots overlap.
         for (op, copy) in expanded.before.into_iter().chain(expanded.after) {
-            if op == first || op == second {
+            if mmas.contains(&op) {
                 *kernel.kind_mut(copy) = OpKind::Mma {};
-            } else if op == complete {
+            } else if waits.contains(&op) {
                 kernel.replace_op(copy, kernel.operand(copy, 0));
             }
         }
         Ok(())
     }
+}
+
+/// The results of the dots before the last one that other operations than dots use, if these come after all of them. One that
+/// another dot adds to is not used otherwise.
+fn used_later(kernel: &Kernel, ops: &[Op], first: &[GuardedMma]) -> Option<Vec<Value>> {
+    let mmas: Vec<Op> = first.iter().map(|dot| dot.mma).collect();
+    let uses = |op: Op| {
+        kernel.op(op).operands.iter().any(|value| kernel.def_op(*value).is_some_and(|made| mmas.contains(&made)))
+    };
+    let last = *mmas.last()?;
+    let mut between = ops.iter().take_while(|op| **op != last).filter(|op| !mmas.contains(op));
+    if between.any(|op| rtc_ir::walk_op(kernel, *op).into_iter().any(uses)) {
+        return None;
+    }
+    let mut results = Vec::new();
+    for mma in &mmas {
+        let result = kernel.result(*mma, 0);
+        let users = kernel.users(result);
+        let sums = users.iter().filter(|user| mmas.contains(user)).count();
+        match sums {
+            0 => results.push(result),
+            _ if sums == users.len() => {}
+            _ => return None,
+        }
+    }
+    Some(results)
+}
+
+/// The operations that only the last dot needs, which adds to `carried`, if they can be executed with it.
+fn needed_by_last(kernel: &Kernel, ops: &[Op], last: &GuardedMma, carried: Value) -> Option<HashSet<Op>> {
+    let end = *ops.last()?;
+    let mut late: HashSet<Op> = HashSet::from([last.mma]);
+    for op in ops {
+        let takes = kernel.op(*op).operands.iter().any(|value| {
+            *value == carried || kernel.def_op(*value).is_some_and(|made| late.contains(&made) && made != last.mma)
+        });
+        if takes && *op != end && *op != last.mma {
+            is_movable(kernel, *op).then_some(())?;
+            late.insert(*op);
+        }
+    }
+    let leaks = |op: &Op| {
+        let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+        users.any(|user| !late.contains(&user) && !last.all().contains(&user))
+    };
+    if late.iter().any(|op| *op != last.mma && leaks(op)) {
+        return None;
+    }
+    // Cheap operations for the last dot alone move with it; views of slots have to.
+    late.extend(last.all());
+    add_makers(kernel, ops, &mut late, |op| is_cheap(kernel, op) || is_view(kernel, op));
+    late.retain(|op| !last.all().contains(op));
+    Some(late)
 }
 
 /// Whether it is better to execute an operation late than to carry its result: conversions of the operand to the form

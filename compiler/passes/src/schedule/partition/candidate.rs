@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
+use rtc_abi::Plan;
 use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
@@ -12,12 +13,13 @@ use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
 use super::transfers::{OtherLoads, Source, Transfer};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
-use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::access::box_access::BoxAccess;
+use crate::access::box_analysis::BoxAnalysis;
 use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
+use crate::dependence::DotDependences;
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
@@ -129,14 +131,14 @@ impl Candidate {
         self.loops.iter().flat_map(ProducerLoop::boxes).any(|(_, access)| access.may_begin_before())
     }
 
-    /// Whether a loop has two dots, the first of which may overlap the second of the previous iteration.
+    /// Whether a loop has chained dots, those before the last of which may overlap the last one of the previous iteration.
     pub fn may_overlap(&self, kernel: &Kernel) -> bool {
-        self.loops.iter().any(|of| of.mmas(kernel).len() == 2)
+        self.loops.iter().any(|of| of.dependences(kernel).are_chained())
     }
 
     /// Whether dots alternate with other work, as in attention.
     pub fn has_work_between(&self, kernel: &Kernel) -> bool {
-        self.loops.iter().any(|of| of.mmas(kernel).len() > 1)
+        self.loops.iter().any(|of| of.dependences(kernel).alternate())
     }
 
     /// The rings that all loops share.
@@ -225,11 +227,10 @@ struct Loads {
 
 /// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
 fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
-    let dots = |of: &Op| {
-        let all = rtc_ir::walk_block(kernel, kernel.op(*of).blocks[0]);
-        all.into_iter().filter(|op| matrix_unit::is_async_dot(kernel.kind(*op))).count()
-    };
-    let loops: Vec<Op> = innermost_loops(kernel).into_iter().filter(|of| dots(of) > 0).collect();
+    let body = |of: &Op| kernel.op(*of).blocks[0];
+    let is_async_dot = |op: &Op| matrix_unit::is_async_dot(kernel.kind(*op));
+    let mut loops = innermost_loops(kernel);
+    loops.retain(|of| rtc_ir::walk_block(kernel, body(of)).iter().any(is_async_dot));
     if loops.is_empty() {
         return Err(Refusal::NoWgmma);
     }
@@ -266,7 +267,7 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
         return Err(*reason);
     }
     let version = refused.first().map(|(_, reason)| *reason);
-    let has_work_between = loops.iter().any(|of| dots(of) > 1);
+    let has_work_between = loops.iter().any(|of| DotDependences::of(kernel, body(of)).alternate());
     let others = OtherLoads::find(&mut known, &loops, plan, has_work_between);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, others, before })

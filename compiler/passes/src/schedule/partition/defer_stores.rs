@@ -48,9 +48,10 @@ pub(crate) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
     let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
     let narrow = kernel.value_type(stored_tile(kernel, store)).elem().is_some_and(|elem| elem.bits() == 16);
-    let alone = matches!(mmas[..], [op] if wide(op) && kernel.op(op).parent == Some(body));
+    let stays = !found.has_work_between(kernel)
+        && mmas.last().is_some_and(|op| wide(*op) && kernel.op(*op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
-    around(kernel, found).is_some() && counts && alone && behind && narrow && pairs && in_order(kernel, of, store)
+    around(kernel, found).is_some() && counts && stays && behind && narrow && pairs && in_order(kernel, of, store)
 }
 
 /// Whether waiting is worth it. Where results go through more than the loop over tiles around the dot, it is for large
@@ -187,7 +188,7 @@ fn store_under_dot(
     elem: Elem,
 ) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
-    let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
+    let mma = kernel.ops(body).rfind(|op| matches!(kernel.kind(*op), OpKind::Mma {}));
     let mma = mma.ok_or_else(|| missing("a dot"))?;
     *kernel.kind_mut(mma) = OpKind::MmaAsync {};
     keep_acc(kernel, of, mma, turns)?;

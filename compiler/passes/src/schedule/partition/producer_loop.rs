@@ -7,8 +7,9 @@ use rtc_ir::{Kernel, Op, OpKind, Value, view};
 use super::config;
 use super::transfers::Transfer;
 use crate::PassError;
-use crate::access::box_analysis::BoxAccess;
+use crate::access::box_access::BoxAccess;
 use crate::access::refusal::Refusal;
+use crate::dependence::DotDependences;
 use crate::pass::missing;
 
 /// A loop with copies for dots.
@@ -26,6 +27,11 @@ impl ProducerLoop {
     pub fn mmas(&self, kernel: &Kernel) -> Vec<Op> {
         let all = rtc_ir::walk_block(kernel, kernel.op(self.of).blocks[0]);
         all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect()
+    }
+
+    /// How its dots depend on each other.
+    pub fn dependences(&self, kernel: &Kernel) -> DotDependences {
+        DotDependences::of(kernel, kernel.op(self.of).blocks[0])
     }
 
     /// Checks that the loop does nothing but copy, compute dots on the copies, and arithmetic; operand A can also be in

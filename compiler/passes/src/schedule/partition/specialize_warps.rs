@@ -115,7 +115,7 @@ impl Candidate {
             let mmas = of.mmas(kernel);
             // Operands stay in registers while their dots are in flight together with others.
             let operands = mmas.iter().map(|mma| words(kernel, kernel.operand(*mma, 0))).max().unwrap_or(0);
-            pressure(kernel, of.of) + if mmas.len() > 2 { operands } else { 0 }
+            pressure(kernel, of.of) + if of.dependences(kernel).begin_early() { operands } else { 0 }
         };
         self.loops.iter().map(of_loop).max().unwrap_or(0)
     }

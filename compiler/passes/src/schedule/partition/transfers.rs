@@ -7,16 +7,17 @@
 pub(crate) mod row_vectors;
 pub(crate) mod scattered_rows;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use rtc_abi::Plan;
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
 use super::branch::branches;
 use crate::PassError;
 use crate::access::addresses::Memory;
-use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::access::box_access::BoxAccess;
+use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
-use crate::plan::Plan;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
 use row_vectors::Row;
@@ -37,6 +38,7 @@ pub(crate) struct Transfer {
 }
 
 /// What is copied.
+#[derive(Clone)]
 pub(crate) enum Source {
     /// A box of a tensor, for dots.
     Box(BoxAccess),
@@ -71,12 +73,10 @@ impl Transfer {
     }
 }
 
-/// The loads in the bodies of loops that no dot takes its operand from, and that a producer can bring nonetheless.
+/// The loads in the bodies of loops that no dot takes its operand from, and that a producer can bring nonetheless: those of
+/// one way first, each in program order.
 #[derive(Default)]
-pub(crate) struct OtherLoads {
-    rows: HashMap<Op, Row>,
-    scattered: HashMap<Op, ScatteredRow>,
-}
+pub(crate) struct OtherLoads(Vec<(Op, Source)>);
 
 impl OtherLoads {
     /// Those of some loops. A producer with `few` registers computes no addresses.
@@ -84,19 +84,34 @@ impl OtherLoads {
         if plan.rows == Some(false) {
             return OtherLoads::default();
         }
-        let rows = row_vectors::find(known, loops);
-        let mut scattered = if few { HashMap::new() } else { scattered_rows::find(known.kernel, loops) };
-        scattered.retain(|load, _| !rows.contains_key(load));
-        OtherLoads { rows, scattered }
+        let kernel = known.kernel;
+        let loads: Vec<Op> = loops.iter().flat_map(|of| kernel.ops(kernel.op(*of).blocks[0])).collect();
+        let rows = loads.iter().filter_map(|load| Some((*load, Source::Row(row_vectors::row(known, *load)?))));
+        let mut found: Vec<(Op, Source)> = rows.collect();
+        let is_free = |load: &&Op| !few && found.iter().all(|(known, _)| known != *load);
+        let scattered = loads.iter().filter(is_free);
+        let scattered =
+            scattered.filter_map(|load| Some((*load, Source::ScatteredRow(scattered_rows::row(kernel, *load)?))));
+        let scattered: Vec<(Op, Source)> = scattered.collect();
+        found.extend(scattered);
+        OtherLoads(found)
     }
 
-    /// Makes a loop read those that the kernel does not write from buffers.
+    /// Makes a loop read those that the kernel does not write from buffers, which the producer fills.
     pub fn stage(&self, kernel: &mut Kernel, of: Op, written: &HashSet<Memory>) -> Result<Vec<Transfer>, PassError> {
-        let rows = row_vectors::stage(kernel, of, &self.rows, written)?;
-        let rows = rows.into_iter().map(|(buffer, row)| (buffer, Source::Row(row)));
-        let scattered = scattered_rows::stage(kernel, of, &self.scattered, written)?;
-        let scattered = scattered.into_iter().map(|(buffer, row)| (buffer, Source::ScatteredRow(row)));
-        Ok(rows.chain(scattered).map(|(buffer, source)| Transfer::new(buffer, source, None)).collect())
+        let body = kernel.op(of).blocks[0];
+        let mut staged = Vec::new();
+        for (load, source) in &self.0 {
+            let is_unchanged = match source {
+                Source::Row(row) => !written.contains(&Memory::Of(row.base)),
+                Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
+                Source::Box(_) => false,
+            };
+            if kernel.op(*load).parent == Some(body) && is_unchanged {
+                staged.push(Transfer::new(buffer_before(kernel, of, *load)?, source.clone(), None));
+            }
+        }
+        Ok(staged)
     }
 }
 

@@ -133,7 +133,7 @@ impl CopyPipeline {
     fn expand(self, kernel: &mut Kernel) -> Result<(), PassError> {
         let CopyPipeline { of, slots, ahead, pending, complete, .. } = self;
         let body = kernel.op(of).blocks[0];
-        let acc = if pending > 0 { mma_in_flight(kernel, of) } else { None };
+        let in_flight = if pending > 0 { mmas_in_flight(kernel, of).unwrap_or_default() } else { Vec::new() };
         let rings = make_rings(kernel, of, &self.copies, slots)?;
         let all: Vec<Op> = kernel.ops(body).collect();
         copy_groups::remove(kernel, all.iter().copied());
@@ -151,23 +151,23 @@ impl CopyPipeline {
         // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
         let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
         let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
-        let carried = mma.map(|mma| kernel.operand(mma, 2));
-        if let Some(mma) = mma {
+        // The accumulators of the dots of the iteration before, where these stay in flight.
+        let carried: Vec<Value> = in_flight.iter().map(|(mma, _)| kernel.operand(*mma, 2)).collect();
+        for mma in in_flight.iter().map(|(mma, _)| *mma).chain(mma) {
             *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         }
-        if let (true, Some(carried)) = (reuses, carried) {
-            Builder::before(kernel, at).await_dots(&[carried])?;
-        }
         if reuses {
+            if !carried.is_empty() {
+                Builder::before(kernel, at).await_dots(&carried)?;
+            }
             Builder::before(kernel, at).barrier()?;
         }
         let (early, group) = self.fill_slots(kernel, at, &rings, slot)?;
         if let Some(mma) = mma.filter(|_| !reuses) {
-            // The dot of the iteration before, where this one stays in flight.
-            let acc = if pending == 0 { kernel.result(mma, 0) } else { kernel.operand(mma, 2) };
-            let wait = Builder::before(kernel, at).await_dots(&[acc])?;
+            let own = [kernel.result(mma, 0)];
+            let wait = Builder::before(kernel, at).await_dots(if pending == 0 { &own } else { &carried })?;
             if pending == 0 {
-                kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+                kernel.replace_uses_except(own[0], kernel.result(wait, 0), Some(wait));
             }
         }
         let start = kernel.first_op(body).unwrap_or(first);
@@ -183,11 +183,13 @@ impl CopyPipeline {
         let expanded = expand(kernel, staged)?;
         let groups = expanded.in_flight(group);
         let mut after = Builder::after(kernel, expanded.of);
-        let acc = acc.map(|(_, number)| expanded.results[number]);
-        let wait = acc.map(|acc| Ok::<_, PassError>((acc, after.await_dots(&[acc])?))).transpose()?;
+        let accs: Vec<Value> = in_flight.iter().map(|(_, number)| expanded.results[*number]).collect();
+        let wait = if accs.is_empty() { None } else { Some(after.await_dots(&accs)?) };
         after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
-        if let Some((acc, wait)) = wait {
-            kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+        for (number, acc) in accs.into_iter().enumerate() {
+            if let Some(wait) = wait {
+                kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
+            }
         }
         Ok(())
     }
@@ -256,17 +258,31 @@ fn advance(kernel: &mut Kernel, body: Block, slot: Value, slots: u32) -> Result<
 /// The first dot of a loop's body, if it can be waited for later than it is begun.
 fn first_dot(kernel: &Kernel, body: Block) -> Option<Op> {
     let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
-    (kernel.value_type(kernel.result(mma, 0)).elem()?.bits() == 32).then_some(mma)
+    is_wide(kernel, mma).then_some(mma)
 }
 
-/// The one dot of a loop, if nothing in the loop uses its accumulators but the dot itself in the next iteration and its
-/// operands outlast the iteration, so none is in registers; and the number of the result of the loop that
-/// its accumulators are.
-pub(crate) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, usize)> {
+fn is_wide(kernel: &Kernel, mma: Op) -> bool {
+    kernel.value_type(kernel.result(mma, 0)).elem().is_some_and(|elem| elem.bits() == 32)
+}
+
+/// The dots of a loop, if each can stay in flight in the next iteration; and the numbers of the results of the loop that
+/// their accumulators are.
+pub(crate) fn mmas_in_flight(kernel: &Kernel, of: Op) -> Option<Vec<(Op, usize)>> {
     let body = kernel.op(of).blocks[0];
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
     let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_dot).collect();
-    let mma = first_dot(kernel, body).filter(|mma| all == [*mma])?;
+    // ptxas lets no dot be in flight at a call.
+    let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
+    if all.is_empty() || rtc_ir::walk_block(kernel, body).iter().any(calls) {
+        return None;
+    }
+    all.into_iter().map(|mma| Some((mma, carried_acc(kernel, body, mma)?))).collect()
+}
+
+/// The number of the result of the loop that the accumulators of a dot are, if nothing in the loop uses these but the dot
+/// itself in the next iteration and its operands outlast the iteration, so none is in registers.
+fn carried_acc(kernel: &Kernel, body: Block, mma: Op) -> Option<usize> {
+    (kernel.op(mma).parent == Some(body) && is_wide(kernel, mma)).then_some(())?;
     let (acc, before, end) = (kernel.result(mma, 0), kernel.operand(mma, 2), kernel.terminator(body)?);
     let number = kernel.variadic(end).iter().position(|value| *value == acc)?;
     let carried = kernel.block(body).args.get(number + 1) == Some(&before);
@@ -278,12 +294,8 @@ pub(crate) fn mma_in_flight(kernel: &Kernel, of: Op) -> Option<(Op, usize)> {
         matches!(kernel.kind(op), OpKind::LocalStore {})
             && kernel.allocation(kernel.operand(op, 1)).is_some_and(|made| read.contains(&made))
     });
-    // ptxas lets no dot be in flight at a call.
-    let calls = rtc_ir::walk_block(kernel, body)
-        .into_iter()
-        .any(|op| matches!(kernel.kind(op), OpKind::Print { .. } | OpKind::Assertion { .. }));
     let in_memory = kernel.value_type(kernel.operand(mma, 0)).shape().is_none();
-    (carried && alone && once && in_memory && !is_stored && !calls).then_some((mma, number))
+    (carried && alone && once && in_memory && !is_stored).then_some(number)
 }
 
 /// Rings in place of the buffers that the copies fill.

@@ -11,13 +11,12 @@
 //! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
-use rtc_abi::{REGISTERS_PER_THREAD, SmLimits};
+use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view};
 
-use super::expand_loop::{self, mma_in_flight};
+use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
-use crate::plan::Plan;
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::{OTHER_REGISTERS, shared_bytes};
 use crate::work::least_registers;
@@ -58,7 +57,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let most = loops.iter().filter(|op| slots(kernel, **op).is_some_and(|slots| slots > 1));
         let Some(op) = most.max_by_key(|op| ring_bytes(kernel, **op)).copied() else { break };
         let fewer = slots(kernel, op).unwrap_or(1) - 1;
-        let plan = match mma_in_flight(kernel, op) {
+        let plan = match mmas_in_flight(kernel, op) {
             Some(_) if fewer > 2 => RingPlan { slots: fewer, ahead: fewer - 1, pending: 1 },
             _ => RingPlan::plain(fewer),
         };
@@ -90,7 +89,7 @@ fn given(kernel: &Kernel, op: Op, plan: &Plan) -> Option<RingPlan> {
         return None;
     }
     let slots = plan.slots.or(plan.ahead.map(|ahead| ahead + 1)).unwrap_or_else(|| stages(kernel, op)).max(1);
-    let pending = u32::from(plan.in_flight == Some(true) && slots > 1 && mma_in_flight(kernel, op).is_some());
+    let pending = u32::from(plan.in_flight == Some(true) && slots > 1 && mmas_in_flight(kernel, op).is_some());
     let ahead = plan.ahead.unwrap_or(slots - 1).min(slots - pending);
     Some(if slots == 1 { RingPlan::plain(1) } else { RingPlan { slots, ahead, pending } })
 }
@@ -98,7 +97,7 @@ fn given(kernel: &Kernel, op: Op, plan: &Plan) -> Option<RingPlan> {
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
 /// blocks an SM holds with so many slots.
 fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
-    let mma = mma_in_flight(kernel, op).is_some();
+    let mma = mmas_in_flight(kernel, op).is_some();
     if wished < 2 {
         return RingPlan::plain(wished);
     }

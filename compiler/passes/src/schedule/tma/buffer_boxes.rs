@@ -3,7 +3,7 @@
 use rtc_ir::{DescType, Kernel, LARGEST_BOX_SIZE, Scalar, Shape, Value};
 use rtc_layout::SharedLayout;
 
-use crate::access::box_analysis::BoxAccess;
+use crate::access::box_access::BoxAccess;
 
 /// The box of one copy, and the parts of a buffer that copies fill: by the dimensions of the buffer, the innermost last.
 #[derive(Clone)]

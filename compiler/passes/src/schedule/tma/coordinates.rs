@@ -6,7 +6,7 @@ use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, Predicate, Type, Value, ValueMap, constant_bits};
 
 use crate::PassError;
-use crate::access::box_analysis::BoxAccess;
+use crate::access::box_access::BoxAccess;
 use crate::pass::missing;
 
 /// The values from which polynomials are computed in a partition.

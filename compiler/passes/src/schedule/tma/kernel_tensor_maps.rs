@@ -18,7 +18,7 @@ use rtc_ir::{Block, Builder, DescType, Elem, Kernel, Literal, Op, OpKind, Type, 
 
 use super::coordinates::Names;
 use crate::PassError;
-use crate::access::box_analysis::{BoxAccess, Fill, UNBOUNDED};
+use crate::access::box_access::{BoxAccess, Fill, UNBOUNDED};
 use crate::access::promises::block_of;
 use crate::pass::missing;
 

@@ -26,7 +26,7 @@ use super::coordinates::{BoxCoordinates, Names};
 use super::kernel_tensor_maps;
 use super::tma_reductions;
 use crate::PassError;
-use crate::access::box_analysis::{BoxAccess, Fill, least};
+use crate::access::box_access::{BoxAccess, Fill, least};
 use crate::access::host_values::expression;
 use crate::pass::missing;
 

@@ -10,7 +10,8 @@ use rtc_ir::effects::{EffectKind as Kind, On, Space};
 use rtc_ir::{Elem, Kernel, MemScope, MemSemantic, Op, OpKind, RmwOp, Scalar};
 
 use crate::access::addresses::memory;
-use crate::access::box_analysis::{BoxAccess, BoxAnalysis};
+use crate::access::box_access::BoxAccess;
+use crate::access::box_analysis::BoxAnalysis;
 use crate::access::refusal::Refusal;
 
 /// How an atomic operation combines; `None` for other operations.

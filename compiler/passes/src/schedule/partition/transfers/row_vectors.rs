@@ -9,14 +9,10 @@
 //!
 //! The elements must be contiguous, and start at a multiple of 16 bytes.
 
-use std::collections::{HashMap, HashSet};
-
 use rtc_ir::analysis::{Poly, Symbol};
-use rtc_ir::{Kernel, Op, OpKind, Value, view};
+use rtc_ir::{Op, OpKind, Value, view};
 
-use super::{BUFFER_ALIGN, buffer_before};
-use crate::PassError;
-use crate::access::addresses::Memory;
+use super::BUFFER_ALIGN;
 use crate::access::box_analysis::BoxAnalysis;
 
 /// The alignment of starts and of sizes.
@@ -33,14 +29,8 @@ pub(crate) struct Row {
     pub at: Poly,
 }
 
-/// The loads of rows in the bodies of some loops.
-pub(crate) fn find(known: &mut BoxAnalysis<'_>, loops: &[Op]) -> HashMap<Op, Row> {
-    let kernel = known.kernel;
-    let loads = loops.iter().flat_map(|of| kernel.ops(kernel.op(*of).blocks[0]));
-    loads.filter_map(|load| Some((load, row(known, load)?))).collect()
-}
-
-fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
+/// The row that an operation loads, if it is one.
+pub(super) fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     let kernel = known.kernel;
     let OpKind::Load { volatile: false, .. } = kernel.kind(load) else { return None };
     if kernel.mask(load).is_some() {
@@ -60,20 +50,4 @@ fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     };
     let aligned = param.divisible_by.is_multiple_of(ALIGN) && known.is_multiple(&at, elem);
     (aligned && !at.mentions(|symbol| !is_index(symbol))).then(|| Row { base: param.value, at })
-}
-
-/// Makes the loop read those of its row vectors that the kernel does not write from buffers, which the producer fills; gives the
-/// buffers.
-pub(crate) fn stage(
-    kernel: &mut Kernel,
-    of: Op,
-    rows: &HashMap<Op, Row>,
-    written: &HashSet<Memory>,
-) -> Result<Vec<(Value, Row)>, PassError> {
-    let mut staged = Vec::new();
-    for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
-        let Some(row) = rows.get(&load).filter(|row| !written.contains(&Memory::Of(row.base))) else { continue };
-        staged.push((buffer_before(kernel, of, load)?, row.clone()));
-    }
-    Ok(staged)
 }

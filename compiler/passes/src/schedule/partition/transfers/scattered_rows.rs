@@ -10,12 +10,11 @@
 //! The addresses must follow from scalars by operations on each element alone, so that the producer can compute them without
 //! the consumer's threads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Traits, Value, constant_bits, regions, view};
 use rtc_layout::Layout;
 
-use super::buffer_before;
 use crate::PassError;
 use crate::access::addresses::{Memory, memory};
 use crate::pass::missing;
@@ -30,13 +29,8 @@ pub(crate) struct ScatteredRow {
     mask: Option<Value>,
 }
 
-/// The loads of such rows in the bodies of some loops.
-pub(crate) fn find(kernel: &Kernel, loops: &[Op]) -> HashMap<Op, ScatteredRow> {
-    let loads = loops.iter().flat_map(|of| kernel.ops(kernel.op(*of).blocks[0]));
-    loads.filter_map(|load| Some((load, row(kernel, load)?))).collect()
-}
-
-fn row(kernel: &Kernel, load: Op) -> Option<ScatteredRow> {
+/// The row that an operation loads, if it is one.
+pub(super) fn row(kernel: &Kernel, load: Op) -> Option<ScatteredRow> {
     let OpKind::Load { volatile: false, .. } = kernel.kind(load) else { return None };
     let (ty, load) = (kernel.value_type(kernel.result(load, 0)), view::Load::at(kernel, load));
     let (pointer, mask) = (load.pointer(), load.mask());
@@ -47,22 +41,6 @@ fn row(kernel: &Kernel, load: Op) -> Option<ScatteredRow> {
     (shape.rank() == 1 && shape.numel() <= MOST_ELEMENTS && copied).then_some(())?;
     let row = ScatteredRow { pointer, mask };
     row.slice(kernel).map(|_| row)
-}
-
-/// Makes the loop read those that stay the same from buffers, which the producer fills; gives the buffers.
-pub(crate) fn stage(
-    kernel: &mut Kernel,
-    of: Op,
-    rows: &HashMap<Op, ScatteredRow>,
-    written: &HashSet<Memory>,
-) -> Result<Vec<(Value, ScatteredRow)>, PassError> {
-    let mut staged = Vec::new();
-    for load in kernel.ops(kernel.op(of).blocks[0]).collect::<Vec<_>>() {
-        if let Some(row) = rows.get(&load).filter(|row| row.is_unchanged(kernel, written)) {
-            staged.push((buffer_before(kernel, of, load)?, *row));
-        }
-    }
-    Ok(staged)
 }
 
 impl ScatteredRow {

@@ -1,0 +1,110 @@
+//! An access to a box of a tensor, as TMA needs it.
+
+use rtc_abi::Expr;
+use rtc_ir::analysis::Poly;
+use rtc_ir::{Kernel, Value};
+
+use super::descriptors::Descriptor;
+use super::host_values::expression;
+use super::negative_indices;
+use super::refusal::Refusal;
+
+/// The size of a dimension that no mask bounds.
+pub(crate) const UNBOUNDED: i64 = (1 << 31) - 1;
+
+/// An access to a box of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct BoxAccess {
+    /// The pointer that the tensor lies behind: an argument, unless the kernel makes the map.
+    pub base: Value,
+    /// From there to its first element.
+    pub start: Poly,
+    /// Dimensions of the tensor in which a tile has a single index, such as that of a batch.
+    pub outer: Vec<Outer>,
+    /// By the dimensions of the tile.
+    pub axes: Vec<BoxAxis>,
+    /// The dimension of the tile that is innermost in memory.
+    pub inner: usize,
+    /// The value where the mask is false.
+    pub fill: Fill,
+    /// The descriptor among the arguments whose tensor it is.
+    pub descriptor: Option<Descriptor>,
+    /// Whether the kernel makes the map, from values that the host cannot compute.
+    pub is_made: bool,
+}
+
+impl BoxAccess {
+    /// Whether an index may be negative, so that the map begins before the tensor (`negative_indices.rs`).
+    pub fn may_begin_before(&self) -> bool {
+        self.axes.iter().any(|axis| !axis.from_zero) || self.outer.iter().any(|outer| !outer.from_zero)
+    }
+
+    /// Lets the map begin so far before the tensor that no index is negative, if that is allowed.
+    pub(super) fn shift(&mut self, is_allowed: bool) -> Result<(), Refusal> {
+        if !self.may_begin_before() {
+            return Ok(());
+        }
+        let wraps = |axis: &BoxAxis| !axis.from_zero && axis.modulus.is_some();
+        if !is_allowed || self.axes.iter().any(wraps) {
+            return Err(Refusal::NegativeIndex);
+        }
+        for outer in self.outer.iter_mut().filter(|outer| !outer.from_zero) {
+            let Outer { index, stride, sizes, .. } = outer;
+            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
+        }
+        for axis in self.axes.iter_mut().filter(|axis| !axis.from_zero) {
+            let BoxAxis { index, stride, sizes, .. } = axis;
+            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
+        }
+        Ok(())
+    }
+}
+
+/// The value outside of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// Zeros.
+    Zero,
+    /// NaN.
+    Nan,
+    /// NaN if an argument of the kernel is true, else zeros.
+    Either(Value),
+}
+
+/// A dimension of the tensor in which an access has a single index.
+#[derive(Clone, Debug)]
+pub(crate) struct Outer {
+    /// The place.
+    pub index: Poly,
+    /// From one place to the next.
+    pub stride: Poly,
+    /// The tensor ends there at the least of these, where a mask says so.
+    pub sizes: Vec<Poly>,
+    /// Whether the index is known to be at least 0.
+    pub from_zero: bool,
+}
+
+/// One dimension of an access.
+#[derive(Clone, Debug)]
+pub(crate) struct BoxAxis {
+    /// The place of the box in the tensor.
+    pub index: Poly,
+    /// From one element to the next.
+    pub stride: Poly,
+    /// The tensor ends at the least of these; at none if there are none.
+    pub sizes: Vec<Poly>,
+    /// Places count modulo this, which is the only size then.
+    pub modulus: Option<Poly>,
+    /// Whether the index is known to be at least 0.
+    pub from_zero: bool,
+}
+
+/// The least of some sizes as an expression for the host.
+pub(crate) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
+    let all: Option<Vec<String>> =
+        sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
+    match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
+        Some(text) => text.parse().ok(),
+        None => Some(UNBOUNDED.into()),
+    }
+}
