@@ -106,9 +106,10 @@ def main() -> int:
         return doctor(arguments[1:])
     if arguments[0] == "explain":
         return explain(arguments[1:])
-    arguments = instrumented(arguments)
-    if arguments is None:
+    program = instrumented(arguments)
+    if program is None:
         return 2
+    arguments = program
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
     os.environ["RTC_AS_TRITON"] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join([own, *filter(None, [os.environ.get("PYTHONPATH")])])
