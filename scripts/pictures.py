@@ -343,7 +343,7 @@ def schedule(mode):
     helpers = [("access/", "which tile is a box, and why not"), ("access/refusal.rs", "codes and words of refusals"),
                ("schedule/partition/transfers.rs", "ways in which a producer brings tiles"), ("schedule/partition/config.rs", "partitions, their registers"),
                ("schedule/pipeline/expander.rs", "stages to prologue, loop, epilogue"), ("schedule/resources.rs", "shared memory of a trial"),
-               ("plan.rs", "decisions given from outside")]
+               ("dependence.rs", "which dots depend on which")]
     picture.text(x, top - 24, "used by passes", "bold")
     for row, (name, words) in enumerate(helpers):
         assert os.path.exists(os.path.join(ROOT, "compiler", "passes", "src", name)), name

@@ -72,8 +72,10 @@ class Plan(unittest.TestCase):
 
     def test_entries_are_prepared_by_functions_of_launches(self):
         # It imports PyTorch, so that its text is read.
-        with open(os.path.join(FOLDER, "launches.py")) as file:
-            text = file.read()
+        text = ""
+        for name in ("launches.py", "row_launches.py"):
+            with open(os.path.join(FOLDER, name)) as file:
+                text += file.read()
         for entry in plan.entries():
             found = re.search(rf"^def {entry.make}\(peer, (.*)\):$", text, re.M)
             self.assertIsNotNone(found, entry.make)

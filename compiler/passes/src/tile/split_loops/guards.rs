@@ -36,6 +36,10 @@ impl Guard {
     }
 }
 
+/// Elements of a thread that a mask chooses from, at least, where loops with dots are split. With fewer, such as in decoding,
+/// an iteration is short, and the second loop has to wait for its first operands.
+const LEAST_SELECTED: u64 = 32;
+
 /// The scalars of a sum, at most.
 const MOST_VALUES: usize = 3;
 
@@ -110,7 +114,8 @@ fn selects(kernel: &Kernel, mask: Value) -> bool {
         OpKind::Select {} => {
             let result = kernel.value_type(kernel.result(user, 0));
             let is_condition = view::Select::at(kernel, user).condition() == mask;
-            is_condition && result.shape().is_some() && result.elem().is_some_and(Elem::is_float)
+            let elements = result.shape().map_or(0, |shape| shape.numel() / u64::from(kernel.group_of(user).threads()));
+            is_condition && elements >= LEAST_SELECTED && result.elem().is_some_and(Elem::is_float)
         }
         OpKind::AndI {} => selects(kernel, kernel.result(user, 0)),
         kind if kind.forwards().is_some() => selects(kernel, kernel.result(user, 0)),
