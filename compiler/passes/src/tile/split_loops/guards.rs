@@ -94,33 +94,51 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
     guards
 }
 
-/// The guards whose masks choose between elements of tiles of floats, such as the scores of attention, and may hold in the
-/// first iteration.
+/// The guards whose masks alone choose between elements of tiles of floats, such as the scores of attention, and may hold in
+/// the first iteration.
 pub(super) fn of_selects(kernel: &Kernel, op: Op) -> Vec<Guard> {
     let mut guards = of_loop(kernel, op);
-    guards.retain(|guard| selects(kernel, guard.mask));
-    if !guards.is_empty() {
-        let ranges = Ranges::new(kernel);
-        let mut affine = Affine::new(kernel, &ranges);
-        let lower = view::ForRange::at(kernel, op).lower();
-        guards.retain(|guard| guard.room(&mut affine, lower).is_none_or(|room| room > 0));
+    if guards.is_empty() {
+        return guards;
     }
+    let ranges = Ranges::new(kernel);
+    let mut affine = Affine::new(kernel, &ranges);
+    let lower = view::ForRange::at(kernel, op).lower();
+    guards.retain(|guard| guard.room(&mut affine, lower).is_none_or(|room| room > 0));
+    let mut choosing = Vec::new();
+    for inner in kernel.ops(kernel.op(op).blocks[0]).filter(|inner| selects_many(kernel, *inner)) {
+        let mut masks = Vec::new();
+        add_masks(kernel, view::Select::at(kernel, inner).condition(), &mut masks);
+        if masks.iter().all(|mask| guards.iter().any(|guard| guard.mask == *mask)) {
+            choosing.extend(masks);
+        }
+    }
+    guards.retain(|guard| choosing.contains(&guard.mask));
     guards
 }
 
-/// Whether a mask, perhaps with others, is the condition of a select between tiles of floats.
-fn selects(kernel: &Kernel, mask: Value) -> bool {
-    kernel.users(mask).into_iter().any(|user| match kernel.kind(user) {
-        OpKind::Select {} => {
-            let result = kernel.value_type(kernel.result(user, 0));
-            let is_condition = view::Select::at(kernel, user).condition() == mask;
-            let elements = result.shape().map_or(0, |shape| shape.numel() / u64::from(kernel.group_of(user).threads()));
-            is_condition && elements >= LEAST_SELECTED && result.elem().is_some_and(Elem::is_float)
+/// Whether an operation chooses between so many elements of a thread that a loop without it is worth having.
+fn selects_many(kernel: &Kernel, op: Op) -> bool {
+    let OpKind::Select {} = kernel.kind(op) else { return false };
+    let result = kernel.value_type(kernel.result(op, 0));
+    let elements = result.shape().map_or(0, |shape| shape.numel() / u64::from(kernel.group_of(op).threads()));
+    elements >= LEAST_SELECTED && result.elem().is_some_and(Elem::is_float)
+}
+
+/// Adds the masks all of which a condition requires.
+fn add_masks(kernel: &Kernel, condition: Value, masks: &mut Vec<Value>) {
+    let Some(op) = kernel.def_op(condition) else { return masks.push(condition) };
+    match kernel.kind(op) {
+        OpKind::AndI {} => {
+            let both = view::AndI::at(kernel, op);
+            add_masks(kernel, both.lhs(), masks);
+            add_masks(kernel, both.rhs(), masks);
         }
-        OpKind::AndI {} => selects(kernel, kernel.result(user, 0)),
-        kind if kind.forwards().is_some() => selects(kernel, kernel.result(user, 0)),
-        _ => false,
-    })
+        _ => match kernel.forwarded(op) {
+            Some(value) => add_masks(kernel, value, masks),
+            None => masks.push(condition),
+        },
+    }
 }
 
 /// A 32-bit integer or a tile of them as a linear form of the loop's index; `None` if it is not one.
