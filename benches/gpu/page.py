@@ -6,7 +6,8 @@ import math
 import plan
 
 #: A colour for each peer, in both modes.
-COLOURS = {"rtc": "#e0632b", "triton": "#8a97a5", "pytorch": "#4a8fd6", "fa3": "#3fa37b", "deepgemm": "#a06fd0", "quack": "#c9a227", "flashmla": "#d06f9c"}
+COLOURS = {"rtc": "#e0632b", "triton": "#8a97a5", "pytorch": "#4a8fd6", "fa3": "#3fa37b", "deepgemm": "#a06fd0", "quack": "#c9a227", "flashmla": "#d06f9c",
+           "humming": "#5b9aa0"}
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1f2328; --dim: #59636e; --line: #d1d9e0; --ground: #ffffff; --good: #1a7f37; --bad: #cf222e }

@@ -81,6 +81,9 @@ class Plan(unittest.TestCase):
             self.assertIsNotNone(found, entry.make)
             self.assertEqual(len(found[1].split(", ")), len(entry.arguments), entry.make)
 
+    def test_each_peer_has_a_colour(self):
+        self.assertEqual(set(page.COLOURS), set(plan.PEERS))
+
     def test_the_picture_of_the_readme_is_made_of_entries(self):
         root = os.path.join(FOLDER, "../..")
         sys.path.insert(0, os.path.join(root, "scripts"))
