@@ -295,24 +295,28 @@ def column_sums(x_ptr, out_ptr, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr
     tl.store(out_ptr + i, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=i < n)
 
 
-def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
-    """A (M x K) times the transpose of B (N x K), two numbers of 4 bits in each byte, with 8 as zero and a scale (K / SIZE x N)
-    for each SIZE elements of a row."""
+def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """A (M x K) times the transpose of B (N x K) of 4 bits, with 8 as zero and a scale (K / SIZE x N) for each SIZE elements of a
+    row. Their first half is in the lower bits of SIZE / 2 bytes, the second one in the upper bits, so that each byte is loaded once."""
+    HALF: tl.constexpr = SIZE // 2
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
     first = pid // (GROUP * tiles_n) * GROUP
     size = min(tiles_m - first, GROUP)
     rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
     columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
-    inner = tl.arange(0, BK)
+    inner = tl.arange(0, HALF)
     a_ptrs = a_ptr + (rows % M)[:, None] * K + inner[None, :]
-    b_ptrs = b_ptr + columns[None, :] * (K // 2) + (inner // 2)[:, None]
-    shift = (inner % 2 * 4)[:, None]
+    b_ptrs = b_ptr + columns[None, :] * (K // 2) + inner[:, None]
     sums = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, K // BK):
-        scale = tl.load(scale_ptr + k * BK // SIZE * N + columns)
-        b = ((tl.load(b_ptrs) >> shift) & 15).to(a_ptr.dtype.element_ty) - 8.0
-        sums = tl.dot(tl.load(a_ptrs), (b * scale[None, :]).to(a_ptr.dtype.element_ty), sums)
-        a_ptrs += BK
-        b_ptrs += BK // 2
+    for k in range(0, K // SIZE):
+        b = tl.load(b_ptrs)
+        scale = tl.load(scale_ptr + k * N + columns)[None, :]
+        # With these bits above it, a number of 4 bits is 1024 and itself.
+        low = ((b & 15).to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
+        high = ((b >> 4).to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
+        sums = tl.dot(tl.load(a_ptrs), low * scale, sums)
+        sums = tl.dot(tl.load(a_ptrs + HALF), high * scale, sums)
+        a_ptrs += SIZE
+        b_ptrs += HALF
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)

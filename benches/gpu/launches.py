@@ -222,11 +222,10 @@ def int4(peer, m, n, k):
     scale = (w.view(n, k // group, group).abs().amax(2) / 7).half()
     q = (w.view(n, k // group, group) / scale[:, :, None]).round().add(zero).clamp(0, 15).to(torch.uint8)
     wide = ((q.float() - zero) * scale[:, :, None]).view(n, k)
-    q = q.view(n, k)
-    packed, columns = q[:, ::2] | q[:, 1::2] << 4, scale.T.contiguous()
+    half = group // 2
+    packed, columns = (q[:, :, :half] | q[:, :, half:] << 4).reshape(n, k // 2), scale.T.contiguous()
     kernel, out = triton.jit(kernels.int4_matmul), torch.empty(m, n, device=cases.DEVICE, dtype=torch.float16)
-    tiles = [(16, 64, 128, 4, 4), (16, 128, 128, 4, 4), (32, 128, 64, 4, 4), (64, 128, 64, 4, 4), (64, 256, 64, 8, 4), (128, 128, 64, 4, 4),
-             (128, 256, 64, 8, 3), (128, 128, 64, 8, 3)]
+    tiles = [(16, 64, 4, 4), (16, 128, 4, 4), (32, 128, 4, 4), (64, 64, 4, 4), (64, 128, 4, 4), (128, 128, 8, 4), (128, 256, 8, 3), (256, 128, 8, 3)]
     launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, SIZE=group, GROUP=8, **c)
-    calls = [dict(BM=a, BN=b, BK=c, num_warps=w, num_stages=s) for a, b, c, w, s in tiles if a <= max(16, 2 * m)]
+    calls = [dict(BM=a, BN=b, num_warps=w, num_stages=s) for a, b, w, s in tiles if a <= max(16, 2 * m)]
     return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], lambda: x.float() @ wide.T, output=out, **common)
