@@ -35,11 +35,11 @@ pub struct Resources {
 ///
 /// ```
 /// use rtc_tune::{Candidate, model::Prediction};
-/// let of = |milliseconds| Candidate {
-///     prediction: Some(Prediction { milliseconds, ..Prediction::default() }),
-///     ..Candidate::default()
-/// };
-/// let fastest = [2.0, 0.5].map(of).into_iter().filter_map(|c| c.prediction).map(|p| p.milliseconds).fold(f64::MAX, f64::min);
+/// let mut candidates = [Candidate::default(), Candidate::default()];
+/// for (candidate, milliseconds) in candidates.iter_mut().zip([2.0, 0.5]) {
+///     candidate.prediction = Some(Prediction { milliseconds, ..Prediction::default() });
+/// }
+/// let fastest = candidates.iter().filter_map(|c| c.prediction).map(|p| p.milliseconds).fold(f64::MAX, f64::min);
 /// assert_eq!(fastest, 0.5);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
