@@ -16,19 +16,15 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
+use rtc_ir::{Kernel, Op, OpKind, Phase, Position};
 use rtc_layout::Conversion;
 
-use super::add_makers;
+use super::{add_makers, run_under, takes_few_more};
 use crate::laid::conversions::conversion_of;
-use crate::work::pressure::pressure;
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "hide-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The allowed increase of registers per thread by the earlier conversions.
-const FEW_REGISTERS: u32 = 8;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.conversions == Some(false) {
@@ -43,8 +39,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
             let mut moved = kernel.clone();
             mma.overlap(&mut moved, &late, &early)?;
-            let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
-            if fits || cx.plan.conversions == Some(true) {
+            if cx.plan.conversions == Some(true) || takes_few_more(kernel, &moved, of) {
                 *kernel = moved;
             }
         }
@@ -67,23 +62,13 @@ impl Mma {
     /// Does these operations, of which the first precede the MMA and the others follow it, between its start and the wait for
     /// it.
     fn overlap(&self, kernel: &mut Kernel, late: &[Op], early: &[Op]) -> Result<(), PassError> {
-        let mut at = self.of;
-        for op in late {
-            kernel.move_op(*op, Position::After(at));
-            at = *op;
+        let Some(wait) = self.wait else {
+            return run_under(kernel, self.of, late.iter().chain(early).copied());
+        };
+        for op in late.iter().rev() {
+            kernel.move_op(*op, Position::After(self.of));
         }
-        if let Some(wait) = self.wait {
-            early.iter().for_each(|op| kernel.move_op(*op, Position::Before(wait)));
-            return Ok(());
-        }
-        for op in early {
-            kernel.move_op(*op, Position::After(at));
-            at = *op;
-        }
-        *kernel.kind_mut(self.of) = OpKind::MmaAsync {};
-        let result = kernel.result(self.of, 0);
-        let wait = Builder::after(kernel, at).await_dots(&[result])?;
-        kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+        early.iter().for_each(|op| kernel.move_op(*op, Position::Before(wait)));
         Ok(())
     }
 }

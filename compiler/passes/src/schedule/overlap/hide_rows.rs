@@ -17,18 +17,14 @@
 use std::collections::HashSet;
 
 use rtc_ir::effects::Space;
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position};
+use rtc_ir::{Kernel, Op, OpKind, Phase};
 
 use super::guarded_mma::{is_movable, is_view, reads_row};
-use super::loops_of_partitions;
-use crate::work::pressure::pressure;
+use super::{loops_of_partitions, run_under, takes_few_more};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "hide-rows", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The allowed increase of registers per thread.
-const FEW_REGISTERS: u32 = 8;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.conversions == Some(false) {
@@ -37,9 +33,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     for (of, _) in loops_of_partitions(kernel) {
         let Some(hidden) = HiddenReads::of(kernel, of) else { continue };
         let mut moved = kernel.clone();
-        hidden.apply(&mut moved)?;
-        let fits = pressure(&moved, of) <= pressure(kernel, of) + FEW_REGISTERS;
-        if fits || cx.plan.conversions == Some(true) {
+        run_under(&mut moved, hidden.mma, hidden.before.into_iter().chain(hidden.after))?;
+        if cx.plan.conversions == Some(true) || takes_few_more(kernel, &moved, of) {
             *kernel = moved;
         }
     }
@@ -83,19 +78,6 @@ impl HiddenReads {
         let before = if first <= guard { delayed(kernel, &ops, first..guard, place, &can_move) } else { Vec::new() };
         let reads = |op: &Op| matches!(kernel.kind(*op), OpKind::LocalLoad {}) || is_load(kernel, *op);
         before.iter().chain(&after).any(reads).then_some(HiddenReads { mma, before, after })
-    }
-
-    fn apply(&self, kernel: &mut Kernel) -> Result<(), PassError> {
-        let mut at = self.mma;
-        for op in self.before.iter().chain(&self.after) {
-            kernel.move_op(*op, Position::After(at));
-            at = *op;
-        }
-        *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
-        let result = kernel.result(self.mma, 0);
-        let wait = Builder::after(kernel, at).await_dots(&[result])?;
-        kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
-        Ok(())
     }
 }
 

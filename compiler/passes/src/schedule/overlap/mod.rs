@@ -11,7 +11,13 @@ pub mod pipeline_chained_dots;
 use std::collections::HashSet;
 
 use rtc_abi::REGISTERS_PER_THREAD;
-use rtc_ir::{Kernel, Op, OpKind};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Position};
+
+use crate::PassError;
+use crate::work::pressure::pressure;
+
+/// The allowed increase of registers per thread by operations that move under a dot.
+const FEW_REGISTERS: u32 = 8;
 
 /// The loops in the partitions of a kernel, each with the registers that a thread of its partition has.
 fn loops_of_partitions(kernel: &Kernel) -> Vec<(Op, u32)> {
@@ -42,4 +48,23 @@ fn add_makers(kernel: &Kernel, ops: &[Op], set: &mut HashSet<Op>, may: impl Fn(O
             set.insert(*op);
         }
     }
+}
+
+/// Executes operations while a dot is in flight: they move behind it in this order, and the wait for it follows them.
+fn run_under(kernel: &mut Kernel, mma: Op, ops: impl IntoIterator<Item = Op>) -> Result<(), PassError> {
+    let mut at = mma;
+    for op in ops {
+        kernel.move_op(op, Position::After(at));
+        at = op;
+    }
+    *kernel.kind_mut(mma) = OpKind::MmaAsync {};
+    let result = kernel.result(mma, 0);
+    let wait = Builder::after(kernel, at).await_dots(&[result])?;
+    kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+    Ok(())
+}
+
+/// Whether a loop takes hardly more registers than in the kernel before.
+fn takes_few_more(before: &Kernel, after: &Kernel, of: Op) -> bool {
+    pressure(after, of) <= pressure(before, of) + FEW_REGISTERS
 }

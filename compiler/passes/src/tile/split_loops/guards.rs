@@ -4,7 +4,6 @@ use rtc_ir::analysis::{Affine, Poly, Ranges};
 use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions, view};
 
 /// `scale * index + reach < bound`, where the bound is the sum of some scalars: the mask holds everywhere while that is so.
-#[derive(Clone)]
 pub(super) struct Guard {
     pub(super) mask: Value,
     pub(super) scale: i64,
