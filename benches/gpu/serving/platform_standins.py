@@ -2,6 +2,7 @@
 compiled operations the same in PyTorch.
 """
 
+import enum
 import functools
 import logging
 import typing
@@ -187,6 +188,13 @@ def install_operations():
     torch.ops._C.silu_and_mul = silu_and_mul
 
 
+class ScaleFormat(enum.Enum):
+    """`DeepGemmQuantScaleFMT`."""
+    FLOAT32 = 0
+    FLOAT32_CEIL_UE8M0 = 1
+    UE8M0 = 2
+
+
 class Experts:
     """`FusedMoEExpertsModular`, as far as functions outside of it use it."""
 
@@ -205,6 +213,6 @@ MODULES = {
     "vllm.utils.torch_utils": torch_utils,
     "vllm.utils.functools": lambda: dict(cache=functools.cache),
     "vllm.utils.import_utils": lambda: dict(has_triton_kernels=lambda: False, has_deep_gemm=lambda: False),
-    "vllm.utils.deep_gemm": lambda: dict(is_deep_gemm_e8m0_used=lambda: False, is_deep_gemm_supported=lambda: False,
+    "vllm.utils.deep_gemm": lambda: dict(DeepGemmQuantScaleFMT=ScaleFormat, is_deep_gemm_e8m0_used=lambda: False, is_deep_gemm_supported=lambda: False,
                                          get_col_major_tma_aligned_tensor=lambda x: x),
 }

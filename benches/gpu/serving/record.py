@@ -78,7 +78,7 @@ class Recorder:
 
     def __init__(self, synchronize, only_compile):
         self.synchronize, self.only_compile, self.compared, self.launches, self.busy = synchronize, only_compile, True, None, False
-        self.counts = {}
+        self.counts, self.around = {}, lambda begins: None
 
     def install(self):
         """From now on every launch comes by here."""
@@ -130,7 +130,9 @@ class Recorder:
             before = {key: sampled(t) for key, t in launch.tensors.items()} if self.compared else {}
             whole = {key: t.clone() for key, t in launch.tensors.items() if not t.is_floating_point() and t.numel() <= 1 << 24}
             begun = time.perf_counter()
+            self.around(True)
             result = again()
+            self.around(False)
             launch.seconds = time.perf_counter() - begun
             self.synchronize()
             for key, t in launch.tensors.items() if self.compared else ():
@@ -143,4 +145,5 @@ class Recorder:
             launch.error, result = error, None
         finally:
             self.busy = False
+            self.around(False)
         return result

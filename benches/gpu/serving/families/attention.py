@@ -36,7 +36,7 @@ class Paged:
         self.k, self.v = (make.randn(tokens, self.kv_heads, self.width) for _ in range(2))
         self.key_cache, self.value_cache = (make.randn(sum(pages) + 1, page, self.kv_heads, self.width, dtype=dtype) for _ in range(2))
         self.starts, self.lengths = make.starts(self.new), make.tensor(self.all)
-        order, self.table = make.permutation(sum(pages)), make.empty(len(pages), max(pages), dtype=torch.int32)
+        order, self.table = make.permutation(sum(pages)), make.empty(len(pages), max(pages) + 16, dtype=torch.int32)
         at = 0
         for row, n in enumerate(pages):
             self.table[row, :n] = order[at:at + n]
