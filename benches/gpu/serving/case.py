@@ -58,6 +58,8 @@ class Make:
         self.on_cpu = not torch.cuda.is_available() or torch.empty(1, device=self.device).device.type == "cpu"
         self.generator = torch.Generator(device="cpu" if self.on_cpu else "cuda")
         self.generator.manual_seed(1)
+        #: Tensors that kernels write without having them as arguments, by name.
+        self.also = {}
 
     def size(self, full, small):
         """A size by whether this is a try on small shapes."""

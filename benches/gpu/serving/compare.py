@@ -83,9 +83,8 @@ def summary(suite, facts):
         print("worst:")
         for row in sorted(timed, key=ratio)[:10]:
             print(f"  {ratio(row):6.3f} {row['kernel']} {row['case']}: Triton {row['us']['triton']} us, rtc {row['us']['rtc']} us")
-    first = {peer: sum(s for (p, _, _), s in suite.compiled.items() if p == peer) for peer in suite.options.peers}
-    later = {peer: sum(row["compile"].get(peer, 0) for row in rows) for peer in suite.options.peers}
-    print("first launches, which compile: " + ", ".join(f"{p} {first[p] + later[p]:.1f} s" for p in suite.options.peers))
+    seconds = {peer: sum(row["compile"].get(peer, 0) for row in rows) for peer in suite.options.peers}
+    print("first launches, which compile: " + ", ".join(f"{peer} {seconds[peer]:.1f} s" for peer in suite.options.peers))
     wrong = [row for row in rows if not row.get("agrees", True)]
     if wrong:
         print(f"{len(wrong)} launches differ:")

@@ -214,5 +214,6 @@ MODULES = {
     "vllm.utils.functools": lambda: dict(cache=functools.cache),
     "vllm.utils.import_utils": lambda: dict(has_triton_kernels=lambda: False, has_deep_gemm=lambda: False),
     "vllm.utils.deep_gemm": lambda: dict(DeepGemmQuantScaleFMT=ScaleFormat, is_deep_gemm_e8m0_used=lambda: False, is_deep_gemm_supported=lambda: False,
-                                         get_col_major_tma_aligned_tensor=lambda x: x),
+                                         get_col_major_tma_aligned_tensor=lambda x: x,
+                                         get_tma_aligned_size=lambda n, size: -(-n // (16 // size)) * (16 // size)),
 }

@@ -78,7 +78,7 @@ class Recorder:
 
     def __init__(self, synchronize, only_compile):
         self.synchronize, self.only_compile, self.compared, self.launches, self.busy = synchronize, only_compile, True, None, False
-        self.counts, self.around = {}, lambda begins: None
+        self.counts, self.around, self.also = {}, lambda begins: None, {}
 
     def install(self):
         """From now on every launch comes by here."""
@@ -123,7 +123,7 @@ class Recorder:
         self.counts[name] = self.counts.get(name, 0) + 1
         if self.counts[name] > REPEATED:
             return again()
-        launch = Launch(kernel, name, again, dict(zip(names_of(kernel), args)) | kwargs)
+        launch = Launch(kernel, name, again, dict(zip(names_of(kernel), args)) | kwargs | self.also)
         self.launches.append(launch)
         self.busy = True
         try:

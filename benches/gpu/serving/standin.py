@@ -35,7 +35,7 @@ WANTED = [re.compile(text + r"\Z") for text in (
     r"vllm\.v1\.sample\.(rejection_sampler|ops\.topk_topp_triton)", r"vllm\.v1\.spec_decode\.(utils|fly)",
     r"vllm\.v1\.worker\.(block_table|mamba_utils|utils)", r"vllm\.v1\.worker\.gpu\.(?!model_runner)\w+",
     r"vllm\.v1\.worker\.gpu\.(sample|mm|metrics)\.\w+", r"vllm\.v1\.worker\.gpu\.spec_decode\.\w+(\.kernels|\.speculator)?",
-    r"vllm\.v1\.pool\.flash_maxsim\.\w+", r"vllm\.v1\.kv_offload\.cpu\.swap_blocks_triton",
+    r"vllm\.v1\.watermarking\.prfs\.\w+", r"vllm\.v1\.pool\.flash_maxsim\.\w+", r"vllm\.v1\.kv_offload\.cpu\.swap_blocks_triton",
     r"vllm\.models\.\w+\.(common|nvidia)\.(ops|kernels|layernorm|activation|attention_ops|triton_ihc|engram)(\.third_party\.\w+)?(\.\w+)?",
     r"vllm\.models\.(flint|common)\.ops\.\w+", r"vllm\.models\.\w+\.(sparse_mla|compressor)",
 )]

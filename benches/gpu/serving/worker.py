@@ -52,6 +52,7 @@ class Bench:
         standin.install(options["vllm"])
         few_configurations(options["configs"])
         torch.library.wrap_triton = lambda kernel: kernel
+        torch.library.triton_op = lambda *a, **k: lambda f: f
         torch.compile = lambda f=None, **k: f if callable(f) else (lambda g: g)
         self.zeroed()
         import case
@@ -63,7 +64,7 @@ class Bench:
             self.recorder.around = lambda begins: setattr(pretend, "launching", begins)
         self.cases = {(c.family, c.name): c for c in case.load()}
         self.flush = None if self.pretended else torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-        self.launches = []
+        self.launches, self.call = [], None
 
     def pretend_driver(self):
         """A driver for what libraries ask of Triton about the GPU."""
@@ -96,7 +97,8 @@ class Bench:
         chosen = self.cases[family, name]
         call = chosen.function(make, **chosen.arguments)
         made = time.perf_counter() - begun
-        self.recorder.compared = save is not None
+        self.recorder.compared, self.recorder.also = save is not None, dict(make.also)
+        self.call = call    # kernels may reach its memory through addresses
         self.launches, error = self.recorder.watch(call)
         if save:
             torch.save([{key: t.cpu() for key, t in launch.written.items()} for launch in self.launches], save)
@@ -180,7 +182,7 @@ class Bench:
 
     def drop(self):
         """Frees the memory of a case."""
-        self.launches = []
+        self.launches, self.call = [], None
         if not self.pretended:
             self.torch.cuda.empty_cache()
         return {}

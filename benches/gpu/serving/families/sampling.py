@@ -139,6 +139,6 @@ def grammar(make, batch, vocabulary):
     """`_apply_grammar_bitmask_kernel` with its wrapper's constants."""
     module, r = make.module("vllm.v1.worker.gpu.structured_outputs"), Requests(make, batch, vocabulary)
     mask = make.ints(-(1 << 31), (1 << 31) - 1, r.batch, -(-r.vocabulary // 32))
-    rows, block = make.permutation(r.batch), 8192
+    rows, starts, block = make.permutation(r.batch), make.starts([1] * r.batch), module.GRAMMAR_BITMASK_BLOCK_SIZE
     return lambda: module._apply_grammar_bitmask_kernel[r.batch, -(-r.vocabulary // block)](
-        r.logits, r.logits.stride(0), rows, mask, mask.stride(0), r.vocabulary, BLOCK_SIZE=block)
+        r.logits, r.logits.stride(0), rows, starts, mask, mask.stride(0), r.vocabulary, MASK_STRIDE=1, BLOCK_SIZE=block)
