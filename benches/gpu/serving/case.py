@@ -98,7 +98,7 @@ class Make:
 
     def permutation(self, n, dtype=None):
         """The numbers up to n in another order."""
-        return self.torch.argsort(self.rand(n)).to(dtype or self.torch.int32)
+        return self.torch.argsort(self.rand(n), stable=True).to(dtype or self.torch.int32)
 
     def empty(self, *shape, dtype=None):
         """Memory for a result; zeros, so that what a kernel leaves is the same everywhere."""

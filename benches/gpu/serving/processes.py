@@ -69,7 +69,7 @@ class Team:
     """One process of each compiler."""
 
     #: What starting a process may take, in seconds, beside what a request may.
-    STARTING = 60
+    STARTING = 120
 
     def __init__(self, options):
         self.options, self.workers = options, {}
