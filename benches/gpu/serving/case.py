@@ -4,8 +4,8 @@ library launches its kernels. The launches and what they write are found by `rec
 
 import importlib
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 #: Heaviest first.
 FAMILIES = ("moe", "moe_quantized", "scaled_mm", "attention", "decode_attention", "delta_rule", "kda", "mamba", "lightning", "lora", "moe_helpers",

@@ -30,6 +30,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHORT = 30
 
 
+def spread(cases):
+    """One case of each function, then the second of each, so that all kernels come before the time is over."""
+    seen, order = collections.Counter(), []
+    for n, case in enumerate(cases):
+        order.append((seen[case.function], n, case))
+        seen[case.function] += 1
+    return [case for _, _, case in sorted(order, key=lambda entry: entry[:2])]
+
+
 class Suite:
     """All cases that are asked for, and their rows."""
 
@@ -48,7 +57,7 @@ class Suite:
 
     def compile(self, until):
         """Compiles all cases, with several pairs of processes; what is compiled is found again in the caches on the disk."""
-        waiting, lock = collections.deque(self.cases), threading.Lock()
+        waiting, lock = collections.deque(spread(self.cases)), threading.Lock()
 
         def work():
             team = Team(self.options)
@@ -155,7 +164,7 @@ class Suite:
         families = list(dict.fromkeys(case.family for case in self.cases))
         print(f"{'kernel':<44} {'case':<40}{'Triton':>9}{'rtc':>9} {'T/rtc':>6} {'rel.diff':>9}", flush=True)
         for family in families:
-            own = [case for case in self.cases if case.family == family]
+            own = spread([case for case in self.cases if case.family == family])
             done += len(own)
             for n, case in enumerate(own):
                 if time.time() - start > left * done / len(self.cases):

@@ -53,6 +53,7 @@ class Anything:
         self.__dict__["__name__"] = self.__dict__["__qualname__"] = name
 
     def __call__(self, *args, **kwargs):
+        """Something else, or what is decorated."""
         return args[0] if len(args) == 1 and not kwargs and (isinstance(args[0], type | types.FunctionType)) else Anything()
 
     def __getattr__(self, name):
