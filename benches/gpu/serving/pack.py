@@ -39,7 +39,11 @@ def needed(folder):
     waiting, found = set(), {}
     for path in glob.glob(os.path.join(HERE, "families", "*.py")):
         with open(path) as file:
-            waiting |= set(re.findall(r'"(vllm\.[\w.]+)"', file.read()))
+            text = file.read()
+        waiting |= set(re.findall(r'"(vllm\.[\w.]*\w)"', text))
+        for prefix in re.findall(r'"(vllm\.[\w.]*)\.\w*(?:"|\{)', text):     # a name that is put together
+            inside = os.path.join(folder, *prefix.split("."))
+            waiting |= {os.path.relpath(file, folder)[:-3].replace(os.sep, ".") for file in glob.glob(f"{inside}/**/*.py", recursive=True)}
     while waiting:
         name = waiting.pop()
         path = os.path.join(folder, *name.split(".")) + ".py"
