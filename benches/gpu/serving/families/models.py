@@ -84,7 +84,7 @@ def muse(make, tokens, hidden):
     module = make.module("vllm.models.muse_spark.common.ops.fused_rmsnorm")
     other = make.module("vllm.models.muse_spark.common.ops.fused_routing")
     tokens, hidden = sizes(make, tokens, hidden)
-    x, stream, w, v = make.randn(tokens, hidden), make.randn(tokens, hidden), make.randn(hidden), make.randn(hidden)
+    x, stream, w, v = make.randn(tokens, hidden), make.randn(tokens, hidden, dtype=torch.float32), make.randn(hidden), make.randn(hidden)
     beta, scores, bias = make.rand(1), make.randn(tokens, 128, dtype=torch.float32), make.randn(128, dtype=torch.float32)
 
     def call():
@@ -118,7 +118,7 @@ def beam(make, tokens, hidden):
     tokens, hidden = sizes(make, tokens, hidden)
     x, y, w, v = make.randn(tokens, hidden), make.randn(tokens, hidden), make.randn(hidden), make.randn(hidden)
     wide, heads = make.randn(tokens, 2 * hidden), hidden // 128
-    gate, bias, k = make.randn(tokens, heads), make.randn(heads), make.randn(tokens, hidden // 2)
+    gate, bias, k = make.randn(tokens, hidden), make.randn(heads), make.randn(tokens, hidden // 2)
     positions, cache = make.ints(0, 900, tokens, dtype=torch.int64), make.rand(1024, 128, low=-1.0)
 
     def call():
@@ -133,9 +133,8 @@ def beam(make, tokens, hidden):
 
 @case("Flint {tokens} x {hidden}", tokens__hidden=SIZES)
 def flint(make, tokens, hidden):
-    """`rms_norm`, `silu_and_mul`, `qk_norm_rope_cache`, `route`."""
+    """`rms_norm`, `silu_and_mul`, `qk_norm_rope_cache`."""
     norms, rope = make.module("vllm.models.flint.ops.norm"), make.module("vllm.models.flint.ops.qk_norm_rope")
-    moe = make.module("vllm.models.flint.ops.moe")
     tokens, hidden = sizes(make, tokens, hidden)
     x, w, wide = make.randn(tokens, hidden), make.randn(hidden), make.randn(tokens, 2 * hidden)
     heads, kv_heads, width = 16, 4, 128
@@ -143,14 +142,21 @@ def flint(make, tokens, hidden):
     cache, pages = make.rand(1024, width, low=-1.0), -(-tokens // 16) + 1
     kc, vc = (make.empty(pages, 16, kv_heads, width) for _ in range(2))
     slots = make.permutation(pages * 16, torch.int64)[:tokens]
-    router, counter = make.randn(128, hidden), make.empty(8192, dtype=torch.int32)
 
     def call():
         norms.rms_norm(x, w, 1e-6)
         norms.silu_and_mul(wide)
         rope.qk_norm_rope_cache(qkv, positions, make.randn(width), make.randn(width), 1e-6, cache, kc, vc, slots, heads, kv_heads, width)
-        moe.route(x, router, 8, counter)
     return call
+
+
+@case("Flint experts {tokens} x {hidden}", tokens__hidden=SIZES)
+def flint_experts(make, tokens, hidden):
+    """`route`: scores by rows of the router for few tokens, and the best experts."""
+    module = make.module("vllm.models.flint.ops.moe")
+    tokens, hidden = sizes(make, tokens, hidden)
+    x, router, counter = make.randn(tokens, hidden), make.randn(128, hidden), make.empty(8192, dtype=torch.int32)
+    return lambda: module.route(x, router, 8, counter)
 
 
 @case("Hunyuan hyperconnections {tokens} x {hidden}", tokens__hidden=[(64, 4096), (1024, 4096)])
