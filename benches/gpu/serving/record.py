@@ -44,12 +44,10 @@ def bits(tensor):
 
 
 def kernel_name(kernel):
-    """The name of the function under autotuners and heuristics."""
-    while hasattr(kernel, "fn") and not hasattr(kernel, "arg_names"):
+    """The name of the function under autotuners and heuristics; of a method, with that of its class."""
+    while hasattr(kernel, "configs") or hasattr(kernel, "values") or not hasattr(kernel, "arg_names"):
         kernel = kernel.fn
-    while hasattr(kernel, "configs") or hasattr(kernel, "values"):
-        kernel = kernel.fn
-    return getattr(kernel, "__name__", None) or kernel.fn.__name__
+    return getattr(kernel, "fn", kernel).__qualname__
 
 
 def names_of(kernel):

@@ -110,7 +110,7 @@ class Suite:
                     row["compile"][peer] = first[i] if i < len(first) else launches[i]["seconds"]
                     if launches[i]["error"]:
                         row["failed"][peer] = launches[i]["error"]
-            row.update(differences[i] if i < len(differences) else {})
+            row.update(differences[i] if i < len(differences) and not row["failed"] else {})
             good = [p for p in ready if i < len(ready[p]) and p not in row["failed"] and p not in gone]
             if not options.small or options.time_small:
                 self.time(team, row, i, good, gone)
@@ -148,11 +148,12 @@ class Suite:
         """Prints a row."""
         us = lambda peer: f"{row['us'][peer]:9.1f}" if peer in row["us"] else f"{'-':>9}"
         ratio = compare.ratio(row)
+        apart = f"{row['difference']:9.2e}" if row.get("difference") is not None else f"{'-':>9}"
         graph = f"  graph {row['graph']['triton']:.2f}/{row['graph']['rtc']:.2f}" if len(row["graph"]) == 2 else ""
         state = "".join(f"  {peer}: {compare.short(fault)}" for peer, fault in row["failed"].items())
         agrees = "" if row.get("agrees", True) else f"  DIFFERS ({row.get('where')})"
-        print(f"{row.get('kernel') or '?':<44.44} {row['case']:<40.40}{us('triton')}{us('rtc')} {ratio and f'{ratio:6.3f}' or '     -'} "
-              f"{row.get('difference', float('nan')):9.2e}{graph}{agrees}{state}"[:400], flush=True)
+        print(f"{row.get('kernel') or '?':<44.44} {row['case']:<46.46} #{row['launch']:<2}{us('triton')}{us('rtc')} {ratio and f'{ratio:6.3f}' or '     -'} "
+              f"{apart}{graph}{agrees}{state}"[:400], flush=True)
 
     def run(self):
         """Compiles and measures within the time; every family has its share of it."""
@@ -162,7 +163,7 @@ class Suite:
         start, team = time.time(), Team(options)
         left, done = self.begun + options.seconds - start, 0
         families = list(dict.fromkeys(case.family for case in self.cases))
-        print(f"{'kernel':<44} {'case':<40}{'Triton':>9}{'rtc':>9} {'T/rtc':>6} {'rel.diff':>9}", flush=True)
+        print(f"{'kernel':<44} {'case':<46} #  {'Triton':>9}{'rtc':>9} {'T/rtc':>6} {'rel.diff':>9}", flush=True)
         for family in families:
             own = spread([case for case in self.cases if case.family == family])
             done += len(own)
@@ -173,6 +174,9 @@ class Suite:
                 self.measure(case, team)
         facts = team.facts()
         team.end()
+        if self.out:
+            self.out.write(json.dumps({"facts": facts, "configs": options.configs, "seconds": round(time.time() - self.begun, 1)}) + "\n")
+            self.out.close()
         compare.summary(self, facts)
 
 
