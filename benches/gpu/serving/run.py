@@ -95,7 +95,7 @@ class Suite:
                 elif answer.get("error"):
                     faults[peer] = answer["error"]
             ready = {peer: answer["launches"] for peer, answer in answers.items() if not isinstance(answer, Failed)}
-            differences = compare.differences([files[p] for p in options.peers if os.path.exists(files[p])], case.tolerance)
+            differences = compare.differences([files[p] for p in ready if os.path.exists(files[p])], case.tolerance)
         if faults or not ready:
             self.note({"family": case.family, "case": case.name, "kernel": None, "failed": faults})
             print(f"{case.family} {case.name}: " + "; ".join(f"{p}: {compare.short(f)}" for p, f in faults.items()), flush=True)
@@ -111,6 +111,8 @@ class Suite:
                     if launches[i]["error"]:
                         row["failed"][peer] = launches[i]["error"]
             row.update(differences[i] if i < len(differences) and not row["failed"] else {})
+            if len({launches[i]["kernel"] for launches in ready.values() if i < len(launches)}) > 1:
+                row.update(agrees=False, where="both launch other kernels")
             good = [p for p in ready if i < len(ready[p]) and p not in row["failed"] and p not in gone]
             if not options.small or options.time_small:
                 self.time(team, row, i, good, gone)
@@ -171,7 +173,11 @@ class Suite:
                 if time.time() - start > left * done / len(self.cases):
                     print(f"{family}: {len(own) - n} cases not run: no time was left", flush=True)
                     break
-                self.measure(case, team)
+                try:
+                    self.measure(case, team)
+                except Exception as error:  # of this program; the other cases can still be measured
+                    self.note({"family": family, "case": case.name, "kernel": None, "failed": {"run": f"{type(error).__name__}: {error}"}})
+                    print(f"{family} {case.name}: {type(error).__name__}: {error}", flush=True)
         facts = team.facts()
         team.end()
         if self.out:
