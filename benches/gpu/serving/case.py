@@ -4,6 +4,7 @@ library launches its kernels. The launches and what they write are found by `rec
 
 import importlib
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -52,9 +53,9 @@ def load():
 class Make:
     """Inputs from a seeded generator, the same in every process."""
 
-    def __init__(self, small):
+    def __init__(self, small, untouched=False):
         import torch
-        self.torch, self.small, self.device = torch, small, "cuda" if torch.cuda.is_available() else "cpu"
+        self.untouched, self.torch, self.small, self.device = untouched, torch, small, "cuda" if torch.cuda.is_available() else "cpu"
         self.on_cpu = not torch.cuda.is_available() or torch.empty(1, device=self.device).device.type == "cpu"
         self.generator = torch.Generator(device="cpu" if self.on_cpu else "cuda")
         self.generator.manual_seed(1)
@@ -69,10 +70,16 @@ class Make:
         """A size, in a try at most `most`."""
         return min(value, most) if self.small else value
 
+    def large(self, shape):
+        """Whether the content of such a tensor does not matter, as nothing is launched."""
+        return self.untouched and math.prod(shape) > 1 << 20
+
     def randn(self, *shape, dtype=None, scale=1.0):
         """Normal numbers; through float32 in parts, so that a large tensor of a short type needs no large one of float32."""
         torch = self.torch
         dtype = dtype or torch.bfloat16
+        if self.large(shape):
+            return torch.empty(*shape, dtype=dtype)
         if dtype in (torch.float32, torch.bfloat16, torch.float16):
             found = torch.empty(*shape, dtype=dtype, device=self.device).normal_(generator=self.generator)
             return found.mul_(scale) if scale != 1.0 else found
@@ -89,11 +96,15 @@ class Make:
 
     def rand(self, *shape, low=0.0, high=1.0, dtype=None):
         """Numbers between two."""
+        if self.large(shape):
+            return self.torch.empty(*shape, dtype=dtype or self.torch.float32)
         found = self.torch.empty(*shape, dtype=self.torch.float32, device=self.device).uniform_(low, high, generator=self.generator)
         return found.to(dtype) if dtype else found
 
     def ints(self, low, high, *shape, dtype=None):
         """Integers of [low, high)."""
+        if self.large(shape):
+            return self.torch.zeros(*shape, dtype=dtype or self.torch.int32)
         return self.torch.empty(*shape, dtype=dtype or self.torch.int32, device=self.device).random_(low, high, generator=self.generator)
 
     def permutation(self, n, dtype=None):
@@ -102,7 +113,8 @@ class Make:
 
     def empty(self, *shape, dtype=None):
         """Memory for a result; zeros, so that what a kernel leaves is the same everywhere."""
-        return self.torch.zeros(*shape, dtype=dtype or self.torch.bfloat16, device=self.device)
+        make = self.torch.empty if self.large(shape) else self.torch.zeros
+        return make(*shape, dtype=dtype or self.torch.bfloat16, device=self.device)
 
     def tensor(self, values, dtype=None):
         """A tensor of these values."""

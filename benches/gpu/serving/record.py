@@ -126,7 +126,7 @@ class Recorder:
         self.busy = True
         try:
             before = {key: sampled(t) for key, t in launch.tensors.items()} if self.compared else {}
-            whole = {key: t.clone() for key, t in launch.tensors.items() if not t.is_floating_point() and t.numel() <= 1 << 24}
+            whole = {key: t.clone() for key, t in launch.tensors.items() if not t.is_floating_point() and t.numel() <= 1 << 24 and not self.only_compile}
             begun = time.perf_counter()
             self.around(True)
             result = again()

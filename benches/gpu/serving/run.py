@@ -84,7 +84,7 @@ class Suite:
         """The rows of one case."""
         options, answers = self.options, {}
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-            files = {peer: os.path.join(folder, peer) for peer in options.peers}
+            files = {peer: None if options.compile else os.path.join(folder, peer) for peer in options.peers}
             hung = [peer for peer in options.peers if "longer than" in self.slow.get((peer, case.family, case.name), "")]
             if not hung:
                 answers = team.both("prepare", options.limit, family=case.family, name=case.name, each={p: {"save": files[p]} for p in files})
@@ -95,7 +95,7 @@ class Suite:
                 elif answer.get("error"):
                     faults[peer] = answer["error"]
             ready = {peer: answer["launches"] for peer, answer in answers.items() if not isinstance(answer, Failed)}
-            differences = compare.differences([files[p] for p in ready if os.path.exists(files[p])], case.tolerance)
+            differences = compare.differences([files[p] for p in ready if files[p] and os.path.exists(files[p])], case.tolerance)
         if faults or not ready:
             self.note({"family": case.family, "case": case.name, "kernel": None, "failed": faults})
             print(f"{case.family} {case.name}: " + "; ".join(f"{p}: {compare.short(f)}" for p, f in faults.items()), flush=True)
@@ -114,7 +114,7 @@ class Suite:
             if len({launches[i]["kernel"] for launches in ready.values() if i < len(launches)}) > 1:
                 row.update(agrees=False, where="both launch other kernels")
             good = [p for p in ready if i < len(ready[p]) and p not in row["failed"] and p not in gone]
-            if not options.small or options.time_small:
+            if not options.compile and (options.time_small or not options.small):
                 self.time(team, row, i, good, gone)
             self.note(row)
             self.show(row)
@@ -194,7 +194,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=6, help="turns of two launches of each compiler")
     parser.add_argument("--seconds", type=float, default=600, help="for everything")
     parser.add_argument("--small", action="store_true", help="small shapes, also without a GPU")
-    parser.add_argument("--compile", action="store_true", help="with --small: compile and launch nothing, also without a GPU")
+    parser.add_argument("--compile", action="store_true", help="compile and launch nothing; without --small for the full shapes, whose memory stays untouched on a CPU")
     parser.add_argument("--time-small", action="store_true", help="with --small: make the timed launches too")
     parser.add_argument("--json", metavar="FILE", help="where rows go as they come")
     parser.add_argument("--peers", default="triton,rtc", help="these compilers alone")
@@ -206,7 +206,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="list the cases, and end")
     options = parser.parse_args()
     options.peers = options.peers.split(",")
-    options.jobs = options.jobs if options.jobs is not None else 0 if options.small else 6
+    options.jobs = options.jobs if options.jobs is not None else 0 if options.small or options.compile else 6
     import case
     cases = [c for c in case.load() if not options.only or re.search(options.only, f"{c.family} {c.name}")]
     if options.list:

@@ -44,6 +44,8 @@ class Bench:
         if not torch.cuda.is_available():
             sys.path.append(os.path.join(HERE, "..", "..", "..", "scripts", "open_collections"))
             import pretend
+            if options["compile"]:
+                pretend.fill = lambda tensor: None
             self.pretended = pretend.start()
             if peer == "triton":
                 self.pretend_driver()
@@ -80,12 +82,13 @@ class Bench:
 
     def zeroed(self):
         """Memory without content is zeros, so that what a kernel does not write is equal in all processes."""
-        torch = self.torch
+        torch, untouched = self.torch, self.options["compile"] and self.pretended
+        filled = lambda tensor: tensor if untouched and tensor.numel() > 1 << 20 else tensor.zero_()
         for name in ("empty", "empty_like", "empty_strided"):
             original = getattr(torch, name)
-            setattr(torch, name, lambda *a, original=original, **k: original(*a, **k).zero_())
+            setattr(torch, name, lambda *a, original=original, **k: filled(original(*a, **k)))
         new_empty = torch.Tensor.new_empty
-        torch.Tensor.new_empty = lambda *a, **k: new_empty(*a, **k).zero_()
+        torch.Tensor.new_empty = lambda *a, **k: filled(new_empty(*a, **k))
 
     def prepare(self, family, name, save=None):
         """Makes the inputs and launches; what the launches wrote goes to the file `save`."""
@@ -93,7 +96,7 @@ class Bench:
         self.drop()
         torch.manual_seed(1)
         begun = time.perf_counter()
-        make = self.case.Make(self.options["small"])
+        make = self.case.Make(self.options["small"], self.options["compile"] and bool(self.pretended))
         chosen = self.cases[family, name]
         call = chosen.function(make, **chosen.arguments)
         made = time.perf_counter() - begun
