@@ -7,6 +7,8 @@ import torch
 
 #: Elements of a tensor that are compared, at most, and launches of one kernel in a case.
 SAMPLED, REPEATED = 1 << 20, 2
+#: Bytes of shared memory that a block may have on Hopper.
+SHARED = 232448
 
 
 def tensors_of(values, name=""):
@@ -131,6 +133,9 @@ class Recorder:
             self.around(True)
             result = again()
             self.around(False)
+            shared = getattr(getattr(result, "metadata", None), "shared", 0) if self.only_compile else 0
+            if shared > SHARED:
+                raise RuntimeError(f"it needs {shared} bytes of shared memory")
             launch.seconds = time.perf_counter() - begun
             self.synchronize()
             for key, t in launch.tensors.items() if self.compared else ():
