@@ -163,6 +163,48 @@ def moe(x_ptr, w_ptr, out_ptr, id_ptr, expert_ptr, M, N, K, TOP: tl.constexpr, B
     tl.store(at, sums.to(out_ptr.dtype.element_ty), mask=real[:, None])
 
 
+def attention_backward_rows(o_ptr, do_ptr, delta_ptr, dq_ptr, D: tl.constexpr, ROWS: tl.constexpr):
+    """What the gradients of a row's scores are reduced by, and zeros where the rows of dQ are summed."""
+    row, d = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
+    at = row[:, None] * D + d[None, :]
+    tl.store(delta_ptr + row, tl.sum(tl.load(o_ptr + at).to(tl.float32) * tl.load(do_ptr + at).to(tl.float32), axis=1))
+    tl.store(dq_ptr + at, tl.zeros([ROWS, D], dtype=tl.float32))
+
+
+def attention_backward(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr, dk_ptr, dv_ptr, scale, S,
+                       D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+    """The gradients of attention: a program has those of BN keys in registers and adds its part of dQ, without the factor of the
+    scores, to float32 in memory. Tiles of scores are transposed: P and dS are left operands as they are computed."""
+    start, head = tl.program_id(0) * BN, tl.program_id(1).to(tl.int64)
+    at = head * S * D
+    q = tl.make_tensor_descriptor(q_ptr + at, [S, D], [D, 1], [BM, D])
+    do = tl.make_tensor_descriptor(do_ptr + at, [S, D], [D, 1], [BM, D])
+    dq = tl.make_tensor_descriptor(dq_ptr + at, [S, D], [D, 1], [BM, D])
+    keys, d = start + tl.arange(0, BN), tl.arange(0, D)
+    tile = at + keys[:, None] * D + d[None, :]
+    k, v = tl.load(k_ptr + tile), tl.load(v_ptr + tile)
+    dk = tl.zeros([BN, D], dtype=tl.float32)
+    dv = tl.zeros([BN, D], dtype=tl.float32)
+    for m in range(start if CAUSAL else 0, S, BM):
+        rows = m + tl.arange(0, BM)
+        tile_q = q.load([m, 0])
+        p = tl.exp2(tl.dot(k, tile_q.T) * (scale * 1.4426950408889634) - tl.load(lse_ptr + head * S + rows)[None, :] * 1.4426950408889634)
+        if CAUSAL:
+            p = tl.where(rows[None, :] >= keys[:, None], p, 0.0)
+        tile_do = do.load([m, 0])
+        dv = tl.dot(p.to(tile_do.dtype), tile_do, dv)
+        ds = (p * (tl.dot(v, tile_do.T) - tl.load(delta_ptr + head * S + rows)[None, :])).to(tile_q.dtype)
+        dk = tl.dot(ds, tile_q, dk)
+        dq.atomic_add([m, 0], tl.dot(ds.T, k))
+    tl.store(dv_ptr + tile, dv.to(dv_ptr.dtype.element_ty))
+    tl.store(dk_ptr + tile, (dk * scale).to(dk_ptr.dtype.element_ty))
+
+
+def scaled(x_ptr, out_ptr, scale, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, (tl.load(x_ptr + i) * scale).to(out_ptr.dtype.element_ty))
+
+
 def mla_decode(q_ptr, k_ptr, out_ptr, scale, S, HEADS: tl.constexpr, L: tl.constexpr, R: tl.constexpr, BH: tl.constexpr, BN: tl.constexpr):
     """Attention of one token of each sequence over latent vectors that all heads share; the values are the first L elements of
     the keys, the other R carry the position."""

@@ -1,16 +1,14 @@
 """The launches of the entries of `plan.py`, by the peer in whose process they are. A peer raises NotOffered for what it lacks."""
 
-import importlib.util
 import math
-import os
 
 import torch
 import torch.nn.functional as F
 import triton
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import cases
 import kernels
-import programs
 from prepared import COMPILERS, NotOffered, Prepared
 from row_launches import cross_entropy_backward, long_rows, norm_backward  # noqa: F401 (named by plan.py)
 
@@ -59,6 +57,10 @@ def attention(peer, batch, heads, s, d, causal):
     # FlashAttention-3 is built for bf16.
     case = cases.attention(batch, heads, s, d, causal, torch.bfloat16)
 
+    def cudnn():
+        q, k, v = (case.inputs[name] for name in "qkv")
+        return lambda: _of_cudnn(q, k, v, d, causal)
+
     def fa3():
         from fa3_fwd_interface import flash_attn_func
         q, k, v = (case.inputs[name].transpose(1, 2).contiguous() for name in "qkv")
@@ -67,19 +69,12 @@ def attention(peer, batch, heads, s, d, causal):
             out = flash_attn_func(q, k, v, softmax_scale=1 / math.sqrt(d), causal=causal)
             return (out[0] if isinstance(out, (tuple, list)) else out).transpose(1, 2)
         return call
-    return _of_case(peer, case, {"fa3": fa3})
+    return _of_case(peer, case, {"cudnn": cudnn, "fa3": fa3})
 
 
-def _tutorial():
-    """Triton's tutorial of attention, which has a backward pass."""
-    folder = programs.tutorials_folder()
-    path = os.path.join(folder, "06-fused-attention.py") if folder else ""
-    if not os.path.exists(path):
-        raise NotOffered("not installed: Triton's tutorials (TRITON_TUTORIALS)")
-    spec = importlib.util.spec_from_file_location("tutorial_attention", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.attention
+def _of_cudnn(q, k, v, d, causal):
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1 / math.sqrt(d))
 
 
 def backward(peer, batch, heads, s, d, causal):
@@ -91,7 +86,9 @@ def backward(peer, batch, heads, s, d, causal):
     want = grads(reference)
     flops = 10 * batch * heads * s * s * d // (2 if causal else 1)
     if peer in COMPILERS:
-        out = _tutorial()(q, k, v, causal, scale, False)
+        return _own_backward(q, k, v, gradient, want, causal, flops)
+    if peer == "cudnn":
+        out = _of_cudnn(q, k, v, d, causal)
     else:
         out = reference
     timed = lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)
@@ -104,6 +101,28 @@ def backward(peer, batch, heads, s, d, causal):
             return grads(out)
         return timed()
     return Prepared([("", call)], lambda: want, (5e-2, 5e-2), flops=flops)
+
+
+def _own_backward(q, k, v, gradient, want, causal, flops):
+    """The backward pass of kernels.py: rows, gradients and the last step of dQ."""
+    batch, heads, s, d = q.shape
+    scale = 1 / math.sqrt(d)
+    with torch.no_grad():
+        o, lse = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=scale)[:2]
+        o = o.contiguous()
+    dq, out = torch.empty_like(q, dtype=torch.float32), torch.empty(3 * q.numel(), device=q.device, dtype=q.dtype)
+    delta, (out_q, out_k, out_v) = torch.empty_like(lse), out.chunk(3)
+    rows, main, last = (triton.jit(f) for f in (kernels.attention_backward_rows, kernels.attention_backward, kernels.scaled))
+    # Descriptors that a kernel makes lie in memory which the host allocates.
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, device=q.device, dtype=torch.int8))
+
+    def launch(c):
+        rows[(batch * heads * s // 32,)](o, gradient, delta, dq, D=d, ROWS=32)
+        main[(s // c["BN"], batch * heads)](q, k, v, gradient, lse, delta, dq, out_k, out_v, scale, s, D=d, CAUSAL=causal, **c)
+        last[(q.numel() // 2048,)](dq, out_q, scale, BLOCK=2048)
+    tiles = [(64, 128, 8, 2), (64, 64, 4, 2), (128, 128, 8, 2)]
+    calls = [dict(BM=m, BN=n, num_warps=w, num_stages=t) for m, n, w, t in tiles]
+    return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], lambda: want, (5e-2, 5e-2), output=out, flops=flops)
 
 
 def block_fp8(peer, m, n, k):

@@ -6,7 +6,7 @@ import math
 import plan
 
 #: A colour for each peer, in both modes.
-COLOURS = {"rtc": "#e0632b", "triton": "#8a97a5", "pytorch": "#4a8fd6", "fa3": "#3fa37b", "deepgemm": "#a06fd0", "quack": "#c9a227", "flashmla": "#d06f9c",
+COLOURS = {"rtc": "#e0632b", "triton": "#8a97a5", "pytorch": "#4a8fd6", "cudnn": "#5b6ee1", "fa3": "#3fa37b", "deepgemm": "#a06fd0", "quack": "#c9a227", "flashmla": "#d06f9c",
            "humming": "#5b9aa0"}
 
 STYLE = """

@@ -49,6 +49,7 @@ PEERS = {
     "rtc": Peer("rtc", ("torch", "rtc"), "rtc-triton", ("-m", "rtc")),
     "triton": Peer("Triton", ("torch", "triton"), "triton"),
     "pytorch": Peer("PyTorch (cuBLAS, cuDNN)", ("torch",), "torch"),
+    "cudnn": Peer("cuDNN", ("torch",), "nvidia-cudnn-cu13"),
     "fa3": Peer("FlashAttention-3", ("torch", "fa3_fwd_interface"), "fa3-fwd"),
     "deepgemm": Peer("DeepGEMM", ("torch", "deep_gemm"), "sgl-deep-gemm"),
     "quack": Peer("QuACK", ("torch", "quack"), "quack-kernels"),
@@ -104,8 +105,8 @@ def entries():
         for causal in (False, True):
             kind = "causal" if causal else "full"
             name = f"attention {kind} {_sizes(shape)}"
-            out.append(Entry("attention", name, "attention", (*shape, causal), (*own, "fa3")))
-            out.append(Entry("backward", f"backward {kind} {_sizes(shape)}", "backward", (*shape, causal), own))
+            out.append(Entry("attention", name, "attention", (*shape, causal), (*own, "cudnn", "fa3")))
+            out.append(Entry("backward", f"backward {kind} {_sizes(shape)}", "backward", (*shape, causal), (*own, "cudnn")))
     # Shapes of DeepSeek-V3: output, hidden and expert projections, prefill and decode.
     for sizes in ((4096, 7168, 2048), (4096, 4096, 7168), (4096, 7168, 16384), (4096, 24576, 1536), (64, 7168, 2048), (128, 4096, 7168)):
         out.append(Entry("fp8", f"fp8 by blocks {_sizes(sizes)}", "block_fp8", sizes, (*COMPILERS, "deepgemm")))

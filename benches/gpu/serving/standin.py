@@ -40,10 +40,12 @@ WANTED = [re.compile(text + r"\Z") for text in (
     r"vllm\.models\.(flint|common)\.ops\.\w+", r"vllm\.models\.\w+\.(sparse_mla|compressor)",
 )]
 #: Packages that are often missing and that nothing here needs.
-LIBRARIES = ("pybase64", "cbor2", "msgspec", "zmq", "openai", "cachetools", "blake3", "xgrammar", "regex", "psutil", "cloudpickle", "pydantic",
+LIBRARIES = ("pybase64", "cbor2", "msgspec", "zmq", "openai", "cachetools", "blake3", "xgrammar", "psutil", "cloudpickle", "pydantic",
              "compressed_tensors", "flashinfer", "deep_gemm", "cutlass", "tilelang", "quack", "aiter", "transformers", "huggingface_hub",
              "torchvision", "PIL", "prometheus_client", "gguf", "ray", "tqdm", "requests", "aiohttp", "yaml", "mistral_common", "llguidance",
              "outlines_core", "diskcache", "fastapi", "tiktoken", "tokenizers", "safetensors", "scipy", "cuda", "apache_tvm_ffi", "tvm_ffi")
+if importlib.util.find_spec("regex") is None:
+    LIBRARIES += ("regex",)
 
 
 class Anything:

@@ -74,6 +74,11 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
             let is_other = read.is_some() && written.is_some() && written != read;
             is_other || in_place::is_ahead_of(kernel, of, pointer, op)
         }
+        // It releases what is before it at most: nobody learns what it has acquired.
+        OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(op, 0)) => {
+            let written = memory(kernel, kernel.operand(op, 0));
+            read.is_some() && written.is_some() && written != read
+        }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
             Space::Outside | Space::Barrier => false,
             Space::Global => effect.access == EffectKind::Read,

@@ -158,9 +158,9 @@ fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
     if c.rank() != 2 {
         return None;
     }
-    // Both operands, and room for those of another dot.
-    let room = u64::from(cx.target.shared_bytes_max) / 2;
-    let fits = (a.numel() + b.numel()) * u64::from(size) <= room;
+    // Both operands and room for those of another dot, or those of all dots beside it.
+    let room = u64::from(cx.target.shared_bytes_max);
+    let fits = (a.numel() + b.numel()) * u64::from(size) * 2 <= room || bytes_beside(kernel, op) <= room;
     let grouped = group.warps.is_multiple_of(4) && group.first.is_multiple_of(4);
     if !fits || !grouped || c[0] < 64 || a[1] < WGMMA_K_BYTES / size {
         return None;
@@ -168,6 +168,39 @@ fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
     let along_m = group.warps.min(c[0] / 16);
     let along_n = group.warps / along_m;
     (c[1] >= 8 * along_n).then_some([along_m, along_n])
+}
+
+/// The shared memory of the operands of a dot and of those in the same block: two slots for what is loaded there, one for
+/// others, none for what is computed from a dot.
+fn bytes_beside(kernel: &Kernel, op: Op) -> u64 {
+    let block = kernel.op(op).parent;
+    let beside = dots(kernel).into_iter().filter(|other| kernel.op(*other).parent == block);
+    let operands = beside.flat_map(|other| {
+        let dot = view::Dot::at(kernel, other);
+        let lhs = (!computed_from_dot(kernel, dot.lhs())).then(|| dot.lhs());
+        lhs.into_iter().chain([dot.rhs()])
+    });
+    let sources: HashSet<Value> = operands.map(|operand| without_views(kernel, operand)).collect();
+    let bytes = |value: Value| {
+        let ty = kernel.value_type(value);
+        let size = ty.shape().map_or(0, |shape| shape.numel()) * ty.elem().map_or(0, |elem| u64::from(elem.bytes()));
+        let loaded = kernel.def_op(value).is_some_and(|made| {
+            matches!(kernel.kind(made), OpKind::Load { .. }) && kernel.op(made).parent == block
+        });
+        if loaded { 2 * size } else { size }
+    };
+    sources.into_iter().map(bytes).sum()
+}
+
+/// The tile of which a value is a transpose, or which it is.
+fn without_views(kernel: &Kernel, mut value: Value) -> Value {
+    while let Some(source) = kernel.def_op(value).and_then(|op| match kernel.kind(op) {
+        OpKind::Trans { .. } | OpKind::Hint { .. } => kernel.forwarded(op),
+        _ => None,
+    }) {
+        value = source;
+    }
+    value
 }
 
 /// Bytes of K that an instruction takes.

@@ -19,7 +19,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value, view};
 
 use super::guarded_mma::is_view;
 use super::loops_of_partitions;
@@ -45,14 +45,20 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// The dots of a loop's body, if there are several and nothing else in it works on operands in shared memory.
+/// The dots of a loop's body, if there are several and nothing else in it works on operands in shared memory, but for
+/// stores to buffers that only later dots of the iteration read.
 pub(crate) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     let all = rtc_ir::walk_block(kernel, body);
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {});
     let mmas: Vec<Op> = kernel.ops(body).filter(is_dot).collect();
     let alone = all.iter().all(|op| match kernel.kind(*op) {
         OpKind::Mma {} => mmas.contains(op),
-        OpKind::MmaAsync {} | OpKind::MmaAwait {} | OpKind::LocalStore {} => false,
+        OpKind::MmaAsync {} | OpKind::MmaAwait {} => false,
+        OpKind::LocalStore {} => {
+            let buffer = kernel.allocation(view::LocalStore::at(kernel, *op).buffer());
+            let before = kernel.ops(body).take_while(|other| other != op);
+            buffer.is_some() && before.filter(is_dot).all(|mma| !reads(kernel, mma, buffer))
+        }
         // The assembler lets no dot be in flight at a call.
         OpKind::Print { .. } | OpKind::Assertion { .. } => false,
         _ => true,
@@ -61,12 +67,25 @@ pub(crate) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
     (alone && mmas.len() > 1 && mmas.iter().all(wide)).then_some(mmas)
 }
 
+/// Whether a dot has an operand in this allocation.
+fn reads(kernel: &Kernel, mma: Op, buffer: Option<Op>) -> bool {
+    (0..2).any(|place| kernel.allocation(kernel.operand(mma, place)) == buffer)
+}
+
 /// The dots after the first that are independent of the dots before them in the iteration, each with the operations
 /// that have to move before it.
 fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
     let after_first: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mmas[0]).skip(1).collect();
+    let stored: HashSet<Op> = kernel
+        .ops(body)
+        .filter_map(|op| kernel.allocation(view::LocalStore::of(kernel, op)?.buffer()))
+        .collect();
     let mut early = Vec::new();
     for mma in &mmas[1..] {
+        // Its operand is not there before it is stored.
+        if stored.iter().any(|buffer| reads(kernel, *mma, Some(*buffer))) {
+            continue;
+        }
         let before: Vec<Op> = after_first.iter().copied().take_while(|op| op != mma).collect();
         let mut needed: HashSet<Op> = HashSet::from([*mma]);
         for op in before.iter().rev() {

@@ -34,21 +34,25 @@ impl ProducerLoop {
         DotDependences::of(kernel, kernel.op(self.of).blocks[0])
     }
 
-    /// Checks that the loop does nothing but copy, compute dots on the copies, and arithmetic; operand A can also be in
-    /// registers, or in shared memory since before the loop.
+    /// Checks that the loop does nothing but copy, compute dots on the copies, and arithmetic; operands can also be in shared
+    /// memory since before the loop, and operand A in registers, or stored to shared memory by the warps that compute it.
     pub fn check_body(&self, kernel: &Kernel) -> Result<(), Refusal> {
         let body = kernel.op(self.of).blocks[0];
         let inside = rtc_ir::walk_block(kernel, body);
         let copied: HashSet<Value> = self.transfers.iter().map(|transfer| transfer.buffer).collect();
+        let written = |op: &Op| view::LocalStore::of(kernel, *op).and_then(|store| config::buffer_of(kernel, store.buffer()));
+        let stored: HashSet<Value> = inside.iter().filter_map(written).collect();
+        let rights = self.mmas(kernel).into_iter().filter_map(|mma| config::buffer_of(kernel, kernel.operand(mma, 1)));
+        let rights: HashSet<Value> = rights.collect();
         for op in &inside {
             match kernel.kind(*op) {
                 OpKind::Mma {} => {
                     let buffer = |place: usize| config::buffer_of(kernel, kernel.operand(*op, place));
                     let in_registers = kernel.value_type(kernel.operand(*op, 0)).shape().is_some();
-                    let before =
-                        buffer(0).and_then(|made| kernel.def_op(made)).is_some_and(|made| !inside.contains(&made));
-                    let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer));
-                    if !right || !(in_registers || before) {
+                    let before = |buffer: Value| kernel.def_op(buffer).is_some_and(|made| !inside.contains(&made));
+                    let right = buffer(1).is_some_and(|buffer| copied.contains(&buffer) || before(buffer));
+                    let left = buffer(0).is_some_and(|buffer| stored.contains(&buffer) || before(buffer));
+                    if !right || !(in_registers || left) {
                         return Err(Refusal::ComputedOperand);
                     }
                 }
@@ -56,7 +60,10 @@ impl ProducerLoop {
                 OpKind::LocalStore {} if is_plain_copy(kernel, kernel.operand(*op, 0), &copied) => {
                     return Err(Refusal::BufferLayout);
                 }
-                OpKind::LocalStore {} | OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
+                OpKind::LocalStore {} if written(op).is_none_or(|buffer| rights.contains(&buffer)) => {
+                    return Err(Refusal::ComputedOperand);
+                }
+                OpKind::MmaAsync {} | OpKind::Dot { .. } | OpKind::DotBuffers { .. } => {
                     return Err(Refusal::ComputedOperand);
                 }
                 _ => {}
