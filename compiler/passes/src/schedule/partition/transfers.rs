@@ -1,9 +1,10 @@
 //! What a producer copies for the loops with dots, by the ways in which it can: boxes of tensors by TMA, rows of numbers by
-//! bulk copies, and other rows by copies of its threads.
+//! bulk copies, other tiles and other rows by copies of its threads.
 //!
 //! A way is a variant of [`Source`] and of [`Copies`], whose arms are all in this file, and a file in `transfers` that finds its
 //! loads and makes the loops read them from buffers. Rings, barriers and groups (`rings.rs`) do not distinguish the ways.
 
+pub(crate) mod gathered_tiles;
 pub(crate) mod row_vectors;
 pub(crate) mod scattered_rows;
 
@@ -20,6 +21,7 @@ use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
+use gathered_tiles::GatheredTile;
 use row_vectors::Row;
 use scattered_rows::ScatteredRow;
 
@@ -42,10 +44,14 @@ pub(crate) struct Transfer {
 pub(crate) enum Source {
     /// A box of a tensor, for dots.
     Box(BoxAccess),
+    /// A tile of contiguous pieces, for dots.
+    GatheredTile(GatheredTile),
     /// Elements that lie side by side.
     Row(Row),
     /// Elements that lie anywhere.
     ScatteredRow(ScatteredRow),
+    /// Elements at places that are loaded.
+    GatheredRow(GatheredTile),
 }
 
 impl Transfer {
@@ -54,21 +60,34 @@ impl Transfer {
         Transfer { buffer, source, loc, ring: 0, group: 0 }
     }
 
-    /// The transfer of a box for dots.
-    pub fn of_box(buffer: Value, access: BoxAccess, loc: Loc) -> Transfer {
-        Transfer::new(buffer, Source::Box(access), Some(loc))
+    /// The transfer of an operand of dots.
+    pub fn of_operand(buffer: Value, source: Source, loc: Loc) -> Transfer {
+        Transfer::new(buffer, source, Some(loc))
+    }
+
+    /// Whether dots take an operand from it.
+    pub fn is_operand(&self) -> bool {
+        matches!(self.source, Source::Box(_) | Source::GatheredTile(_))
     }
 
     /// Whether threads copy, which then arrive at the barrier each.
     pub fn is_by_threads(&self) -> bool {
-        matches!(self.source, Source::ScatteredRow(_))
+        matches!(self.source, Source::ScatteredRow(_) | Source::GatheredRow(_) | Source::GatheredTile(_))
+    }
+
+    /// The pieces of a tile that threads copy.
+    pub fn pieces(&self, kernel: &Kernel) -> u32 {
+        match &self.source {
+            Source::GatheredTile(tile) => tile.pieces(kernel),
+            Source::Box(_) | Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => 0,
+        }
     }
 
     /// The box, if it is one.
     pub fn access(&self) -> Option<&BoxAccess> {
         match &self.source {
             Source::Box(access) => Some(access),
-            Source::Row(_) | Source::ScatteredRow(_) => None,
+            Source::GatheredTile(_) | Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => None,
         }
     }
 }
@@ -94,6 +113,12 @@ impl OtherLoads {
             scattered.filter_map(|load| Some((*load, Source::ScatteredRow(scattered_rows::row(kernel, *load)?))));
         let scattered: Vec<(Op, Source)> = scattered.collect();
         found.extend(scattered);
+        let is_free = |load: &&Op| !few && found.iter().all(|(known, _)| known != *load);
+        let gathered = loads.iter().filter(is_free);
+        let gathered =
+            gathered.filter_map(|load| Some((*load, Source::GatheredRow(gathered_tiles::row(kernel, *load)?))));
+        let gathered: Vec<(Op, Source)> = gathered.collect();
+        found.extend(gathered);
         OtherLoads(found)
     }
 
@@ -105,7 +130,8 @@ impl OtherLoads {
             let is_unchanged = match source {
                 Source::Row(row) => !written.contains(&Memory::Of(row.base)),
                 Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
-                Source::Box(_) => false,
+                Source::GatheredRow(row) => row.is_unchanged(kernel, written),
+                Source::Box(_) | Source::GatheredTile(_) => false,
             };
             if kernel.op(*load).parent == Some(body) && is_unchanged {
                 staged.push(Transfer::new(buffer_before(kernel, of, *load)?, source.clone(), None));
@@ -135,6 +161,8 @@ pub(crate) enum Copies<'f> {
     Boxes(&'f BoxAccess, CopyMap),
     /// By a bulk copy.
     Bulk(&'f Row),
+    /// By the threads of the producer, in pieces.
+    Pieces(&'f GatheredTile),
     /// By the threads of the producer.
     Threads(&'f ScatteredRow),
 }
@@ -144,6 +172,7 @@ impl<'f> Copies<'f> {
     pub fn of(kernel: &mut Kernel, transfer: &'f Transfer) -> Result<Copies<'f>, PassError> {
         match &transfer.source {
             Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access),
+            Source::GatheredTile(tile) | Source::GatheredRow(tile) => Ok(Copies::Pieces(tile)),
             Source::Row(row) => Ok(Copies::Bulk(row)),
             Source::ScatteredRow(row) => Ok(Copies::Threads(row)),
         }
@@ -159,7 +188,7 @@ impl<'f> Copies<'f> {
         match self {
             Copies::Boxes(_, (_, _, boxes)) => boxes.ty.bytes() * boxes.parts.len() as u32,
             Copies::Bulk(_) => place_bytes(kernel.value_type(buffer)) as u32,
-            Copies::Threads(_) => 0,
+            Copies::Pieces(_) | Copies::Threads(_) => 0,
         }
     }
 
@@ -167,7 +196,7 @@ impl<'f> Copies<'f> {
     pub fn maps(&self) -> Vec<Value> {
         match self {
             Copies::Boxes(_, (map, other, _)) => std::iter::once(*map).chain(other.map(|(_, map)| map)).collect(),
-            Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
+            Copies::Pieces(_) | Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
         }
     }
 
@@ -188,6 +217,10 @@ impl<'f> Copies<'f> {
                 let pointer = builder.addptr(row.base, at)?;
                 builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
                 Ok(())
+            }
+            Copies::Pieces(tile) => {
+                let warps = kernel.group_of(before).warps;
+                tile.renamed(|value| names.of(value)).copy(kernel, before, place, warps)
             }
             Copies::Threads(row) => {
                 let warps = kernel.group_of(before).warps;
