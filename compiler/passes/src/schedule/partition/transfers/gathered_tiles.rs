@@ -13,7 +13,7 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Value, regions, view};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Value, constant_bits, regions, view};
 use rtc_layout::Layout;
 
 use super::scattered_rows::MOST_ELEMENTS;
@@ -22,7 +22,7 @@ use crate::access::addresses::{Memory, memory};
 use crate::laid::rematerialize::{self, Remade, is_cheap};
 use crate::pass::missing;
 use crate::schedule::operands::operand_layouts::order;
-use crate::schedule::operands::staged::{copied_width, width_of_copies};
+use crate::schedule::operands::staged::copied_width;
 
 /// Bytes of a copy: narrower ones take more instructions than a few warps issue beside the dots.
 const PIECE: u32 = 16;
@@ -57,13 +57,13 @@ pub(crate) fn tile(kernel: &Kernel, load: Op) -> Option<GatheredTile> {
 
 /// The row of numbers that an operation loads, if threads can copy it one by one.
 pub(crate) fn row(kernel: &Kernel, load: Op) -> Option<GatheredTile> {
-    let ty = kernel.value_type(kernel.result(load, 0));
-    let is_row = ty.shape()?.rank() == 1 && ty.shape()?.numel() <= MOST_ELEMENTS;
-    let (elem, width) = (ty.elem()?.num()?, width_of_copies(kernel, load)?);
-    (is_row && matches!(elem.bits(), 32 | 64) && width > 0).then_some(())?;
-    let load = view::Load::at(kernel, load);
+    let OpKind::Load { volatile: false, .. } = kernel.kind(load) else { return None };
+    let (ty, load) = (kernel.value_type(kernel.result(load, 0)), view::Load::at(kernel, load));
+    let (shape, elem) = (ty.shape()?, ty.elem()?.num()?);
+    let zeros = load.other().is_none_or(|other| constant_bits(kernel, other) == Some(0));
+    let is_row = shape.rank() == 1 && shape.numel() <= MOST_ELEMENTS && matches!(elem.bits(), 32 | 64);
     let tile = GatheredTile { pointer: load.pointer(), mask: load.mask(), inner: 0, width: 1 };
-    tile.reads(kernel).map(|_| tile)
+    (is_row && zeros && tile.reads(kernel).is_some()).then_some(tile)
 }
 
 /// The warps of a producer whose threads copy so many pieces for a slot.
