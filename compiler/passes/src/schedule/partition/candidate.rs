@@ -61,12 +61,8 @@ impl Candidate {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
-        let brought = |source: &Source| match source {
-            Source::Box(access) => Some((access.inner, 1)),
-            Source::GatheredTile(tile) => Some((tile.inner, tile.width)),
-            Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => None,
-        };
-        let brought: Brought = accesses.iter().filter_map(|(load, source)| Some((*load, brought(source)?))).collect();
+        let brought = accesses.iter().filter_map(|(load, source)| Some((*load, source.form()?)));
+        let brought: Brought = brought.collect();
         let by_pointer = |(load, source): (&Op, &Source)| (view::Load::at(&staged, *load).pointer(), source.clone());
         let by_pointer = accesses.iter().map(by_pointer).collect();
         stage_operands::stage(&mut staged, cx, Some(&brought))?;
@@ -76,12 +72,7 @@ impl Candidate {
             Ok(written) => written,
             Err(reason) => return Ok(Err(reason)),
         };
-        let is_written = |source: &Source| match source {
-            Source::Box(access) => memory(&staged, access.base).is_none_or(|read| written.contains(&read)),
-            Source::GatheredTile(tile) => !tile.is_unchanged(&staged, &written),
-            Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => false,
-        };
-        if accesses.values().any(is_written) {
+        if accesses.values().any(|source| !source.is_unchanged(&staged, &written)) {
             return Ok(Err(Refusal::WrittenInLoop));
         }
         let before = resident_operands::stored(&staged, &before, &loops, &written, cx.plan.resident);

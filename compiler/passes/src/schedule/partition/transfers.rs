@@ -15,7 +15,7 @@ use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_by
 
 use super::branch::branches;
 use crate::PassError;
-use crate::access::addresses::Memory;
+use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
@@ -52,6 +52,28 @@ pub(crate) enum Source {
     ScatteredRow(ScatteredRow),
     /// Elements at places that are loaded.
     GatheredRow(GatheredTile),
+}
+
+impl Source {
+    /// For operands of dots, which dimension of the tile is innermost in memory, and how many elements are copied at a time, where
+    /// threads copy.
+    pub fn form(&self) -> Option<(usize, u32)> {
+        match self {
+            Source::Box(access) => Some((access.inner, 1)),
+            Source::GatheredTile(tile) => Some((tile.inner, tile.width)),
+            Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => None,
+        }
+    }
+
+    /// Whether neither it nor what it depends on is in memory that the kernel writes.
+    pub fn is_unchanged(&self, kernel: &Kernel, written: &HashSet<Memory>) -> bool {
+        match self {
+            Source::Box(access) => memory(kernel, access.base).is_some_and(|read| !written.contains(&read)),
+            Source::GatheredTile(tile) | Source::GatheredRow(tile) => tile.is_unchanged(kernel, written),
+            Source::Row(row) => !written.contains(&Memory::Of(row.base)),
+            Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
+        }
+    }
 }
 
 impl Transfer {
@@ -127,14 +149,12 @@ impl OtherLoads {
         let body = kernel.op(of).blocks[0];
         let mut staged = Vec::new();
         for (load, source) in &self.0 {
-            let is_unchanged = match source {
-                Source::Row(row) => !written.contains(&Memory::Of(row.base)),
-                Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
-                Source::GatheredRow(row) => row.is_unchanged(kernel, written),
-                Source::Box(_) | Source::GatheredTile(_) => false,
-            };
-            if kernel.op(*load).parent == Some(body) && is_unchanged {
-                staged.push(Transfer::new(buffer_before(kernel, of, *load)?, source.clone(), None));
+            if kernel.op(*load).parent == Some(body) && source.is_unchanged(kernel, written) {
+                let (buffer, read) = buffer_before(kernel, of, *load)?;
+                if let Source::GatheredRow(_) = source {
+                    gathered_tiles::read_as_used(kernel, read);
+                }
+                staged.push(Transfer::new(buffer, source.clone(), None));
             }
         }
         Ok(staged)
@@ -144,15 +164,15 @@ impl OtherLoads {
 /// The alignment of the buffers of rows.
 const BUFFER_ALIGN: u32 = 16;
 
-/// A buffer before a loop, from which it takes the result of a load instead.
-fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<Value, PassError> {
+/// A buffer before a loop, from which it takes the result of a load instead, and that result.
+fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<(Value, Value), PassError> {
     let ty = kernel.value_type(kernel.result(load, 0));
     let (shape, elem) = ty.shape().zip(ty.elem()).ok_or_else(|| missing("a row"))?;
     let shared = SharedType { elem, shape, layout: None, slots: 1 };
     let buffer = Builder::before(kernel, of).buffer(shared, BUFFER_ALIGN)?;
     let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
     kernel.replace_op(load, loaded);
-    Ok(buffer)
+    Ok((buffer, loaded))
 }
 
 /// The copies of a transfer.
