@@ -55,8 +55,19 @@ impl<'k> BoxAnalysis<'k> {
 
     /// The access of a load.
     pub fn load(&mut self, load: Op) -> Result<BoxAccess, Refusal> {
+        let access = self.access(load, self.kernel.mask(load))?;
+        self.filled(load, access)
+    }
+
+    /// The access of a load by a map that the kernel makes before its loops, even if the host could make one: an index that is
+    /// known there, such as that of a matrix among several, is part of the base then and may be negative.
+    pub fn load_by_own_map(&mut self, load: Op) -> Result<BoxAccess, Refusal> {
+        let access = self.access_by(load, self.kernel.mask(load), Some(load))?;
+        self.filled(load, access)
+    }
+
+    fn filled(&self, load: Op, access: BoxAccess) -> Result<BoxAccess, Refusal> {
         let kernel = self.kernel;
-        let access = self.access(load, kernel.mask(load))?;
         let fill = match kernel.optional(load, 1) {
             Some(other) => self.fill(other).ok_or(Refusal::MaskFill)?,
             None => Fill::Zero,
@@ -185,7 +196,11 @@ impl<'k> BoxAnalysis<'k> {
             (Some(_), _) if !is_settled(self.kernel, base) || !self.is_known(&address.rest, made) => {
                 return Err(Refusal::LoopVariantBase);
             }
-            (Some(at), _) if !rows && !self.is_hinted(base, &address.rest, elem, at) => {
+            (Some(at), _)
+                if !rows
+                    && !self.is_hinted(base, &address.rest, elem, at)
+                    && !self.is_promised_argument(base, &address.rest, elem, at) =>
+            {
                 return Err(Refusal::BaseUnpromised);
             }
             (Some(_), _) => (address.rest.clone(), Vec::new()),

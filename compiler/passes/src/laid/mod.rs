@@ -10,7 +10,7 @@ mod cost;
 mod dot_users;
 mod fma_accumulator;
 mod k_width;
-mod rematerialize;
+pub(crate) mod rematerialize;
 pub mod remove_conversions;
 mod search;
 pub mod sink;

@@ -79,6 +79,14 @@ pub fn is_cheap(kind: &OpKind) -> bool {
 /// The values computed so far right after their originals, by the original and the layout.
 pub type Remade = HashMap<(Value, LayoutId), Value>;
 
+/// `value` in `layout`, made of cheap operations and loads right after those that make the original; `None` if it takes others.
+/// `made` has what is there already.
+pub fn again(kernel: &mut Kernel, made: &mut Remade, root: Op, value: Value, layout: &Layout) -> Option<Value> {
+    let choices = Choices::new();
+    let mut remake = Remake { kernel, made, choices: &choices, root, late: false, here: Remade::new() };
+    remake.value(value, layout)
+}
+
 /// Makes values in other layouts for one operation.
 pub struct Remake<'k> {
     /// The kernel.
@@ -205,6 +213,10 @@ impl Remake<'_> {
     fn insert(&mut self, op: Op, operands: &[Value], value: Value, id: LayoutId, at: Position) -> Value {
         let ty = self.kernel.value_type(value).with_layout(Some(id));
         let new = self.kernel.clone_op(op, operands, &[ty]);
+        // How wide an access is follows from its layout.
+        if let OpKind::Load { vector, .. } = self.kernel.kind_mut(new) {
+            *vector = None;
+        }
         self.kernel.insert_op(new, at);
         let made = self.kernel.result(new, 0);
         if let Some(name) = self.kernel.value(value).name.clone() {

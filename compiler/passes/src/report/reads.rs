@@ -19,7 +19,7 @@ pub(super) enum LoopKind {
     Plain,
     /// Loads an iteration ahead into registers.
     Registers,
-    /// Copies by all warps into shared memory.
+    /// Copies by threads into shared memory.
     Async,
     /// Copies by TMA by a warp that does nothing else.
     Specialized,
@@ -51,7 +51,9 @@ pub(super) fn of_loop(kernel: &Kernel, loops: &[Op], hints: &LoopHints) -> Vec<R
         for op in own_ops(kernel, *of) {
             let way = match kernel.kind(op) {
                 OpKind::CopyDesc { .. } | OpKind::CopyBulk { .. } => LoopKind::Specialized,
-                OpKind::CopyAsync { .. } if hints.ahead.is_some() => LoopKind::Async,
+                OpKind::CopyAsync { .. } if hints.ahead.is_some() || kernel.group_of(op).partition.is_some() => {
+                    LoopKind::Async
+                }
                 OpKind::Load { .. } if ahead.contains(&op) => LoopKind::Registers,
                 OpKind::Load { .. } | OpKind::CopyAsync { .. } => LoopKind::Plain,
                 _ => continue,

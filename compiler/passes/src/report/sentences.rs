@@ -172,8 +172,9 @@ pub(super) fn division(kernel: &Kernel) -> String {
         true => "; the second dot of an iteration overlaps the first one of the next",
         false => "",
     };
+    let plural = if producer == 1 { "" } else { "s" };
     format!(
-        "the warps are specialized: {producer} producer warp with {few} registers per thread, {consumer} consumer warps with \
+        "the warps are specialized: {producer} producer warp{plural} with {few} registers per thread, {consumer} consumer warps with \
          {many}; {}, {}{overlap}",
         slots_of(slots, bytes),
         persistent::described(blocks)

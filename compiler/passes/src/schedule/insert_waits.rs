@@ -19,9 +19,9 @@
 //! for again.
 //!
 //! `wgmma` and TMA read shared memory by themselves: a fence follows the last write of threads before it, ahead of the
-//! barrier.
+//! barrier. Copies that arrive at a barrier are written when that is complete, so there the fence follows the wait for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rtc_ir::effects::{EffectKind, When};
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Traits, Type, Value, regions, view};
@@ -47,6 +47,7 @@ pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError>
         }
     }
     remove_tokens(kernel)?;
+    fence_arrivals(kernel)?;
     fence_stores(kernel)
 }
 
@@ -223,6 +224,29 @@ fn is_read_by_units(kernel: &Kernel, buffer: Value) -> bool {
         let views = kernel.op(user).results.iter().filter(|value| kernel.value_type(**value).is_place());
         by_unit || views.into_iter().any(|view| is_read_by_units(kernel, *view))
     })
+}
+
+/// Puts a fence behind waits for barriers at which copies by threads to what `wgmma` or TMA read arrive.
+fn fence_arrivals(kernel: &mut Kernel) -> Result<(), PassError> {
+    let all = rtc_ir::walk(kernel);
+    let is_arrival = |op: &Op| matches!(kernel.kind(*op), OpKind::CopyArrive {});
+    let fills = |op: Op| {
+        let made = view::CopyAsync::of(kernel, op).and_then(|copy| kernel.allocation(copy.buffer()));
+        made.is_some_and(|made| is_read_by_units(kernel, kernel.result(made, 0)))
+    };
+    let is_read = |arrival: &Op| {
+        let before = std::iter::successors(kernel.previous_op(*arrival), |op| kernel.previous_op(*op));
+        before.take_while(|op| !is_arrival(op)).any(fills)
+    };
+    let arrivals = all.iter().copied().filter(|op| is_arrival(op) && is_read(op));
+    let barriers: HashSet<Op> = arrivals.filter_map(|op| kernel.allocation(kernel.operand(op, 0))).collect();
+    for op in all {
+        let is_wait = matches!(kernel.kind(op), OpKind::BarrierWait {});
+        if is_wait && kernel.allocation(kernel.operand(op, 0)).is_some_and(|made| barriers.contains(&made)) {
+            Builder::after(kernel, op).fence_async()?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts a fence behind stores of threads to what `wgmma` or TMA read; one for several stores with nothing but computations

@@ -36,6 +36,12 @@ impl BoxAnalysis<'_> {
         })
     }
 
+    /// Whether `base` is an argument promised to be a multiple of 16 bytes, and so many elements are one where `at` is executed.
+    pub(super) fn is_promised_argument(&self, base: Value, start: &Poly, elem: Scalar, at: Op) -> bool {
+        let mut arguments = self.kernel.params.iter().filter(|param| param.value == base && param.hidden.is_none());
+        arguments.any(|param| i128::from(param.divisible_by) % ALIGN == 0) && self.is_multiple_at(start, elem, Some(at))
+    }
+
     /// Whether a promise about the addresses themselves says that the rows of the tensor begin at multiples of 16 bytes: rows of
     /// the box do, and it begins at such a multiple in them.
     pub(super) fn begin_whole(&self, op: Op, address: &Address, inner: usize, elem: Scalar) -> bool {

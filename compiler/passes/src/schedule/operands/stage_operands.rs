@@ -46,15 +46,16 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     stage(kernel, cx, None)
 }
 
-/// Loads of boxes of tensors, and which dimension of the tile is innermost in memory.
-pub(crate) type Boxes = HashMap<Op, usize>;
+/// Loads that others than the warps of the loop bring: which dimension of the tile is innermost in memory, and how many
+/// elements are copied at a time.
+pub(crate) type Brought = HashMap<Op, (usize, u32)>;
 
-/// Does it; with `boxes` these loads become copies, however wide, and no others.
-pub(crate) fn stage(kernel: &mut Kernel, cx: &PassContext, boxes: Option<&Boxes>) -> Result<(), PassError> {
+/// Does it; with `brought` these loads become copies, however wide, and no others.
+pub(crate) fn stage(kernel: &mut Kernel, cx: &PassContext, brought: Option<&Brought>) -> Result<(), PassError> {
     let (mut staged, mut outside) = (StagedOperands::default(), false);
     if cx.structure.stages() && cx.target.has(Feature::CpAsync) {
         for of in innermost_loops(kernel) {
-            stage_loop(kernel, of, boxes, &mut staged)?;
+            stage_loop(kernel, of, brought, &mut staged)?;
         }
         let (dots, loads) = buffer_dots::outside_of_loops(kernel);
         staged.direct.extend(dots);
@@ -94,7 +95,7 @@ fn fills_slot(kernel: &Kernel, copy: Op) -> bool {
 fn stage_loop(
     kernel: &mut Kernel,
     of: Op,
-    boxes: Option<&Boxes>,
+    brought: Option<&Brought>,
     staged: &mut StagedOperands,
 ) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
@@ -110,8 +111,8 @@ fn stage_loop(
         .clone()
         .unwrap_or_else(|| loads_of_dots(kernel, of))
         .into_iter()
-        .filter_map(|load| match boxes {
-            Some(boxes) => boxes.contains_key(&load).then_some((load, 1)),
+        .filter_map(|load| match brought {
+            Some(brought) => brought.get(&load).map(|(_, width)| (load, *width)),
             None if asked.is_some() => Some((load, width_of_copies(kernel, load)?)),
             None => Some((load, copied_width(kernel, load)?)),
         })
@@ -144,7 +145,7 @@ fn stage_loop(
         return Ok(());
     }
     staged.direct.extend(direct);
-    begin_copies(kernel, &loads, Some(of), boxes, staged)?;
+    begin_copies(kernel, &loads, Some(of), brought, staged)?;
     if kernel.ops(body).any(|op| matches!(kernel.kind(op), OpKind::CopyAsync { .. })) {
         staged.loops.push(of);
     }
@@ -156,12 +157,12 @@ fn begin_copies(
     kernel: &mut Kernel,
     loads: &[(Op, u32)],
     of: Option<Op>,
-    boxes: Option<&Boxes>,
+    brought: Option<&Brought>,
     staged: &mut StagedOperands,
 ) -> Result<(), PassError> {
     for (load, width) in loads {
         let result = kernel.result(*load, 0);
-        let inner = boxes.and_then(|boxes| boxes.get(load)).copied();
+        let inner = brought.and_then(|brought| brought.get(load)).map(|(inner, _)| *inner);
         let chosen = buffer_layout(kernel, result, *width, inner, &staged.direct);
         let Some((layout, align)) = chosen else { continue };
         let Some(ty) = kernel.value_type(result).elem().and_then(|elem| kernel.shared_type(elem, &layout, 1)) else {

@@ -11,7 +11,7 @@ use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, pla
 
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
-use super::transfers::{OtherLoads, Source, Transfer};
+use super::transfers::{OtherLoads, Source, Transfer, gathered_tiles};
 use crate::access::addresses::{Memory, innermost_loops, loads_of_dots, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
@@ -20,7 +20,7 @@ use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::dependence::DotDependences;
 use crate::pass::missing;
-use crate::schedule::operands::stage_operands::{self, Boxes};
+use crate::schedule::operands::stage_operands::{self, Brought};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
 use crate::schedule::tma::tma_reductions;
@@ -61,18 +61,18 @@ impl Candidate {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
-        let inner: Boxes = accesses.iter().map(|(load, access)| (*load, access.inner)).collect();
-        let by_pointer = |(load, access): (&Op, &BoxAccess)| (view::Load::at(&staged, *load).pointer(), access.clone());
+        let brought = accesses.iter().filter_map(|(load, source)| Some((*load, source.form()?)));
+        let brought: Brought = brought.collect();
+        let by_pointer = |(load, source): (&Op, &Source)| (view::Load::at(&staged, *load).pointer(), source.clone());
         let by_pointer = accesses.iter().map(by_pointer).collect();
-        stage_operands::stage(&mut staged, cx, Some(&inner))?;
+        stage_operands::stage(&mut staged, cx, Some(&brought))?;
         let all = rtc_ir::walk(&staged);
         let loops: Vec<Op> = all.iter().copied().filter(|op| is_staged(&staged, *op)).collect();
         let written = match written(&staged, &loops, &all) {
             Ok(written) => written,
             Err(reason) => return Ok(Err(reason)),
         };
-        let is_written = |access: &BoxAccess| memory(&staged, access.base).is_none_or(|read| written.contains(&read));
-        if accesses.values().any(is_written) {
+        if accesses.values().any(|source| !source.is_unchanged(&staged, &written)) {
             return Ok(Err(Refusal::WrittenInLoop));
         }
         let before = resident_operands::stored(&staged, &before, &loops, &written, cx.plan.resident);
@@ -214,8 +214,8 @@ fn serve(kernel: &Kernel, rings: &mut Vec<Ring>, transfer: &Transfer) -> Result<
 
 /// Loads that others can do.
 struct Loads {
-    /// Loads of boxes, in loops.
-    accesses: HashMap<Op, BoxAccess>,
+    /// Loads of operands, in loops.
+    accesses: HashMap<Op, Source>,
     /// Why other versions of these loads are of no boxes. In a version of a loop for multiples (alignment versioning)
     /// sizes are quotients, which the host does not compute; why there are versions is for the other one to find.
     version: Option<Refusal>,
@@ -225,7 +225,7 @@ struct Loads {
     before: HashMap<Op, BoxAccess>,
 }
 
-/// The loads for `wgmma` dots in a loop, if all are of boxes, and those of rows.
+/// The loads for `wgmma` dots in a loop, if producers can bring all, and those of rows.
 fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     let body = |of: &Op| kernel.op(*of).blocks[0];
     let is_async_dot = |op: &Op| matrix_unit::is_async_dot(kernel.kind(*op));
@@ -249,14 +249,28 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
     let loads: Vec<Op> = loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))).collect();
     let mut refused = Vec::new();
+    let chained = loops.iter().any(|of| DotDependences::of(kernel, body(of)).are_chained());
     for load in &loads {
         match known.load(*load) {
-            Ok(access) => drop(out.insert(*load, access)),
+            Ok(access) => {
+                // Which of several matrices it is may be known before the loop, but not that its number is not negative.
+                let own = (access.may_begin_before() && !chained).then(|| known.load_by_own_map(*load).ok()).flatten();
+                out.insert(*load, Source::Box(own.unwrap_or(access)));
+            }
             Err(reason) => refused.push((*load, reason)),
         }
         if !pointers.insert(view::Load::at(kernel, *load).pointer()) {
             return Err(Refusal::SamePointers);
         }
+    }
+    let has_work_between = loops.iter().any(|of| DotDependences::of(kernel, body(of)).alternate());
+    // Where other work alternates with dots, producers have no registers for addresses. A loop with no box at all is as well
+    // off with the copies of all its warps.
+    if let (false, false, [_]) = (has_work_between, out.is_empty(), &loops[..]) {
+        refused.retain(|(load, _)| match gathered_tiles::tile(kernel, *load) {
+            Some(tile) => out.insert(*load, Source::GatheredTile(tile)).is_some(),
+            None => true,
+        });
     }
     let span = |load: &Op| kernel.loc(kernel.op(*load).loc).span;
     let has_version = |load: &Op| span(load).is_some() && out.keys().any(|other| span(other) == span(load));
@@ -267,7 +281,6 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
         return Err(*reason);
     }
     let version = refused.first().map(|(_, reason)| *reason);
-    let has_work_between = loops.iter().any(|of| DotDependences::of(kernel, body(of)).alternate());
     let others = OtherLoads::find(&mut known, &loops, plan, has_work_between);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, others, before })
@@ -288,20 +301,20 @@ fn is_staged(kernel: &Kernel, op: Op) -> bool {
     matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
 }
 
-/// A loop with its copies, which are of boxes: others are not staged.
+/// A loop with its copies.
 fn producer(
     kernel: &Kernel,
     of: Op,
     others: Vec<Transfer>,
-    accesses: &HashMap<Value, BoxAccess>,
+    sources: &HashMap<Value, Source>,
 ) -> Result<ProducerLoop, PassError> {
     let path = path(kernel, of).ok_or_else(|| missing("the loops and branches around a loop"))?;
     let transfer = |op: Op| {
         let copy = view::CopyAsync::at(kernel, op);
-        Some(Transfer::of_box(copy.buffer(), accesses.get(&copy.pointer())?.clone(), kernel.op(op).loc))
+        Some(Transfer::of_operand(copy.buffer(), sources.get(&copy.pointer())?.clone(), kernel.op(op).loc))
     };
     let transfers: Option<Vec<_>> = copies(kernel, of).into_iter().map(transfer).collect();
-    let mut transfers = transfers.ok_or_else(|| missing("the box of a copy"))?;
+    let mut transfers = transfers.ok_or_else(|| missing("the source of a copy"))?;
     transfers.extend(others);
     Ok(ProducerLoop { of, path, transfers })
 }

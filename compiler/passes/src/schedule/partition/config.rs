@@ -2,6 +2,8 @@
 
 use rtc_ir::{Kernel, Op, OpKind, Value};
 
+use super::transfers::gathered_tiles;
+
 /// What the warps of a partition do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -29,13 +31,20 @@ const PRODUCER_REGISTERS: u32 = 40;
 /// The same if the consumers need all registers that they can get.
 const FEW_REGISTERS: u32 = 24;
 
-/// The partitions beside the consumer; with `few` registers if it needs all that it can get.
-pub(crate) fn beside_consumer(few: bool) -> Vec<PartitionSpec> {
-    let registers = if few { FEW_REGISTERS } else { PRODUCER_REGISTERS };
-    vec![PartitionSpec { role: Role::Producer, warps: 1, taken: 4, registers }]
+/// Registers of a thread for the address of a copy, its mask and what they follow from.
+const COPY_REGISTERS: u32 = 4;
+
+/// The partitions beside the consumer; with `few` registers if it needs all that it can get. Threads copy so many `pieces` of
+/// tiles for a slot.
+pub(crate) fn beside_consumer(few: bool, pieces: u32) -> Vec<PartitionSpec> {
+    let least = if few { FEW_REGISTERS } else { PRODUCER_REGISTERS };
+    let warps = gathered_tiles::warps(pieces);
+    let registers = least + gathered_tiles::copies(pieces) * COPY_REGISTERS;
+    vec![PartitionSpec { role: Role::Producer, warps, taken: 4, registers: registers.next_multiple_of(8) }]
 }
 
 /// The numbers of the new form.
+#[derive(Clone)]
 pub(crate) struct PartitionConfig {
     /// The partitions.
     pub partitions: Vec<PartitionSpec>,
@@ -48,6 +57,8 @@ pub(crate) struct PartitionConfig {
     /// Bytes of results that are stored to shared memory at a time, to be copied from there; `None`: they are stored
     /// directly.
     pub stored: Option<u32>,
+    /// Whether results that are stored directly change their layout in pieces.
+    pub in_pieces: bool,
     /// Whether that waits for the next program.
     pub deferred: bool,
 }

@@ -13,4 +13,5 @@ pub(crate) mod producer_loop;
 pub(crate) mod resident_operands;
 pub(crate) mod rings;
 pub mod specialize_warps;
+pub(crate) mod split_stores;
 pub(crate) mod transfers;

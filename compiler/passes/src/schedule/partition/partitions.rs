@@ -17,11 +17,13 @@ use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
 use super::resident_operands::{self, ResidentCopy};
 use super::rings::{Shared, SlotBarriers};
-use super::transfers::scattered_rows;
+use super::split_stores;
+use super::transfers::{gathered_tiles, scattered_rows};
 use crate::PassError;
 use crate::access::addresses::memory;
 use crate::pass::missing;
 use crate::schedule::pipeline::copy_groups;
+use crate::schedule::resources::STORED_BYTES;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::kernel_tensor_maps;
 use crate::schedule::tma::tensor_maps::{self, StoreMap};
@@ -50,7 +52,11 @@ pub(crate) fn is_plain(kernel: &Kernel, found: &Candidate, form: &PartitionConfi
             data.results.iter().chain(&data.operands).chain(args).any(|v| kernel.value_type(*v).shape().is_some());
         let of_addresses = || match data.kind {
             OpKind::CopyAsync { .. } => true,
-            ref kind => is_handing_on(kind) || scattered_rows::works_on_each(kernel, op),
+            ref kind => {
+                is_handing_on(kind)
+                    || scattered_rows::works_on_each(kernel, op)
+                    || gathered_tiles::can_be_repeated(kernel, op)
+            }
         };
         let unchanged = |pointer: Value| memory(kernel, pointer).is_some_and(|read| !found.written.contains(&read));
         (!tiles || of_addresses()) && (!matches!(data.kind, OpKind::Load { .. }) || unchanged(data.operands[0]))
@@ -258,6 +264,9 @@ fn store_results(
             let wait = OpKind::CopyDescWait { pending: 0, read: false };
             Builder::before(kernel, maker).build(wait, &[], &[], &[], &[], &[])?;
         }
+    }
+    if form.in_pieces {
+        split_stores::split(kernel, consumer.body, STORED_BYTES * warps_of(form, Role::Consumer))?;
     }
     if !outs.is_empty() {
         let end = kernel.terminator(consumer.block).ok_or_else(|| missing("an end"))?;

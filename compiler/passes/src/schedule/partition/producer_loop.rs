@@ -18,7 +18,7 @@ pub(crate) struct ProducerLoop {
     pub of: Op,
     /// The loops and branches around it and itself, from the outside in.
     pub path: Vec<Op>,
-    /// What is copied for it: boxes in program order, then what no dot takes its operand from.
+    /// What is copied for it: operands of its dots in program order, then what no dot takes its operand from.
     pub transfers: Vec<Transfer>,
 }
 
@@ -77,11 +77,11 @@ impl ProducerLoop {
         self.transfers.iter().filter_map(|transfer| Some((transfer.buffer, transfer.access()?)))
     }
 
-    /// The groups of its boxes, if it has such a body: those which the same dot is the first to read are one.
+    /// The groups of its operands, if it has such a body: those which the same dot is the first to read are one.
     pub fn groups(&self, kernel: &Kernel) -> Result<Vec<usize>, PassError> {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
-        for (buffer, _) in self.boxes() {
+        for buffer in self.transfers.iter().filter(|transfer| transfer.is_operand()).map(|transfer| transfer.buffer) {
             let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == Some(buffer));
             let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);

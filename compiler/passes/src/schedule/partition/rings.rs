@@ -139,7 +139,9 @@ impl Shared<'_> {
             // A warp that came later than the next time the slot is freed would wait for the time after that.
             builder.barrier()?;
             builder.barrier_expect(full, bytes)?;
-            for (transfer, copies) in members() {
+            // Copies by TMA take one instruction each, so they begin first.
+            let (by_threads, others): (Vec<_>, Vec<_>) = members().partition(|(transfer, _)| transfer.is_by_threads());
+            for (transfer, copies) in others.into_iter().chain(by_threads) {
                 let last = kernel.previous_op(state.end);
                 let place = self.place(kernel, state.end, state.slot, transfer)?;
                 copies.issue(kernel, state.end, &names, place, full)?;

@@ -123,7 +123,9 @@ impl Candidate {
     /// How it is to be divided if `blocks` are to run on an SM at a time.
     fn form(&self, kernel: &Kernel, blocks: u32, stores: ResultStores) -> Option<PartitionConfig> {
         let warps = kernel.options.num_warps;
-        let mut partitions = config::beside_consumer(self.has_work_between(kernel));
+        let pieces = |of: &ProducerLoop| of.transfers.iter().map(|transfer| transfer.pieces(kernel)).sum();
+        let pieces: u32 = self.loops.iter().map(pieces).max().unwrap_or(0);
+        let mut partitions = config::beside_consumer(self.has_work_between(kernel), pieces);
         let all = warps + partitions.iter().map(|partition| partition.taken).sum::<u32>();
         let start = SmLimits::registers_for(blocks, all * 32).min(MOST_AT_START);
         let others: u32 = partitions.iter().map(|partition| partition.registers * partition.taken).sum();
@@ -154,7 +156,7 @@ impl Candidate {
         stored.is_none_or(|_| !self.stores.is_empty()).then_some(())?;
         let wished = self.loops.iter().map(|of| stages(kernel, of.of)).max().unwrap_or(0).max(MOST_SLOTS);
         partitions.push(PartitionSpec { role: Role::Consumer, warps, taken: warps, registers: own });
-        Some(PartitionConfig { partitions, at_start: start, blocks, slots: wished, stored, deferred })
+        Some(PartitionConfig { partitions, at_start: start, blocks, slots: wished, stored, in_pieces: false, deferred })
     }
 }
 
@@ -165,13 +167,33 @@ fn instruction_registers(kernel: &Kernel, mma: Op) -> Option<u32> {
     Some(form.n * bits / 64)
 }
 
-/// The kernel in that form with as many slots as fit; `None` if it has no such form.
+/// The kernel in that form with as many slots as fit; `None` if it has no such form. Results that are stored directly are
+/// stored in pieces if that makes space for more slots.
 fn fitting(
     kernel: &Kernel,
     cx: &PassContext,
     found: &Candidate,
-    mut form: PartitionConfig,
+    form: PartitionConfig,
 ) -> Result<Option<Kernel>, PassError> {
+    let wished = form.slots;
+    let is_direct = form.stored.is_none();
+    let in_pieces = PartitionConfig { in_pieces: true, ..form.clone() };
+    let slots = |made: &Option<(Kernel, u32)>| made.as_ref().map_or(0, |(_, slots)| *slots);
+    let mut best = fitting_so(kernel, cx, found, form)?;
+    if is_direct && slots(&best) < wished {
+        let other = fitting_so(kernel, cx, found, in_pieces)?;
+        best = if slots(&other) > slots(&best) { other } else { best };
+    }
+    Ok(best.map(|(made, _)| made))
+}
+
+/// The kernel in exactly that form, and how many slots fit.
+fn fitting_so(
+    kernel: &Kernel,
+    cx: &PassContext,
+    found: &Candidate,
+    mut form: PartitionConfig,
+) -> Result<Option<(Kernel, u32)>, PassError> {
     let most = cx.target.sm.shared_for(form.blocks);
     let slot: u64 = found.rings.iter().map(|ring| place_bytes(Type::Shared(ring.ty))).sum();
     form.slots = cx.plan.ring.unwrap_or(form.slots).min((u64::from(most) / slot.max(1)) as u32);
@@ -196,7 +218,7 @@ fn fitting(
             (pipeline_chained_dots::PASS.run)(&mut overlapped, cx)?;
         }
         match shared_bytes(&overlapped, cx)? {
-            Some(bytes) if bytes <= most => return Ok(Some(made)),
+            Some(bytes) if bytes <= most => return Ok(Some((made, form.slots))),
             _ => form.slots -= 1,
         }
     }

@@ -1,9 +1,10 @@
 //! What a producer copies for the loops with dots, by the ways in which it can: boxes of tensors by TMA, rows of numbers by
-//! bulk copies, and other rows by copies of its threads.
+//! bulk copies, other tiles and other rows by copies of its threads.
 //!
 //! A way is a variant of [`Source`] and of [`Copies`], whose arms are all in this file, and a file in `transfers` that finds its
 //! loads and makes the loops read them from buffers. Rings, barriers and groups (`rings.rs`) do not distinguish the ways.
 
+pub(crate) mod gathered_tiles;
 pub(crate) mod row_vectors;
 pub(crate) mod scattered_rows;
 
@@ -14,12 +15,13 @@ use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_by
 
 use super::branch::branches;
 use crate::PassError;
-use crate::access::addresses::Memory;
+use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
 use crate::schedule::tma::coordinates::Names;
 use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
+use gathered_tiles::GatheredTile;
 use row_vectors::Row;
 use scattered_rows::ScatteredRow;
 
@@ -42,10 +44,36 @@ pub(crate) struct Transfer {
 pub(crate) enum Source {
     /// A box of a tensor, for dots.
     Box(BoxAccess),
+    /// A tile of contiguous pieces, for dots.
+    GatheredTile(GatheredTile),
     /// Elements that lie side by side.
     Row(Row),
     /// Elements that lie anywhere.
     ScatteredRow(ScatteredRow),
+    /// Elements at places that are loaded.
+    GatheredRow(GatheredTile),
+}
+
+impl Source {
+    /// For operands of dots, which dimension of the tile is innermost in memory, and how many elements are copied at a time, where
+    /// threads copy.
+    pub fn form(&self) -> Option<(usize, u32)> {
+        match self {
+            Source::Box(access) => Some((access.inner, 1)),
+            Source::GatheredTile(tile) => Some((tile.inner, tile.width)),
+            Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => None,
+        }
+    }
+
+    /// Whether neither it nor what it depends on is in memory that the kernel writes.
+    pub fn is_unchanged(&self, kernel: &Kernel, written: &HashSet<Memory>) -> bool {
+        match self {
+            Source::Box(access) => memory(kernel, access.base).is_some_and(|read| !written.contains(&read)),
+            Source::GatheredTile(tile) | Source::GatheredRow(tile) => tile.is_unchanged(kernel, written),
+            Source::Row(row) => !written.contains(&Memory::Of(row.base)),
+            Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
+        }
+    }
 }
 
 impl Transfer {
@@ -54,21 +82,34 @@ impl Transfer {
         Transfer { buffer, source, loc, ring: 0, group: 0 }
     }
 
-    /// The transfer of a box for dots.
-    pub fn of_box(buffer: Value, access: BoxAccess, loc: Loc) -> Transfer {
-        Transfer::new(buffer, Source::Box(access), Some(loc))
+    /// The transfer of an operand of dots.
+    pub fn of_operand(buffer: Value, source: Source, loc: Loc) -> Transfer {
+        Transfer::new(buffer, source, Some(loc))
+    }
+
+    /// Whether dots take an operand from it.
+    pub fn is_operand(&self) -> bool {
+        matches!(self.source, Source::Box(_) | Source::GatheredTile(_))
     }
 
     /// Whether threads copy, which then arrive at the barrier each.
     pub fn is_by_threads(&self) -> bool {
-        matches!(self.source, Source::ScatteredRow(_))
+        matches!(self.source, Source::ScatteredRow(_) | Source::GatheredRow(_) | Source::GatheredTile(_))
+    }
+
+    /// The pieces of a tile that threads copy.
+    pub fn pieces(&self, kernel: &Kernel) -> u32 {
+        match &self.source {
+            Source::GatheredTile(tile) => tile.pieces(kernel),
+            Source::Box(_) | Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => 0,
+        }
     }
 
     /// The box, if it is one.
     pub fn access(&self) -> Option<&BoxAccess> {
         match &self.source {
             Source::Box(access) => Some(access),
-            Source::Row(_) | Source::ScatteredRow(_) => None,
+            Source::GatheredTile(_) | Source::Row(_) | Source::ScatteredRow(_) | Source::GatheredRow(_) => None,
         }
     }
 }
@@ -94,6 +135,12 @@ impl OtherLoads {
             scattered.filter_map(|load| Some((*load, Source::ScatteredRow(scattered_rows::row(kernel, *load)?))));
         let scattered: Vec<(Op, Source)> = scattered.collect();
         found.extend(scattered);
+        let is_free = |load: &&Op| !few && found.iter().all(|(known, _)| known != *load);
+        let gathered = loads.iter().filter(is_free);
+        let gathered =
+            gathered.filter_map(|load| Some((*load, Source::GatheredRow(gathered_tiles::row(kernel, *load)?))));
+        let gathered: Vec<(Op, Source)> = gathered.collect();
+        found.extend(gathered);
         OtherLoads(found)
     }
 
@@ -102,13 +149,12 @@ impl OtherLoads {
         let body = kernel.op(of).blocks[0];
         let mut staged = Vec::new();
         for (load, source) in &self.0 {
-            let is_unchanged = match source {
-                Source::Row(row) => !written.contains(&Memory::Of(row.base)),
-                Source::ScatteredRow(row) => row.is_unchanged(kernel, written),
-                Source::Box(_) => false,
-            };
-            if kernel.op(*load).parent == Some(body) && is_unchanged {
-                staged.push(Transfer::new(buffer_before(kernel, of, *load)?, source.clone(), None));
+            if kernel.op(*load).parent == Some(body) && source.is_unchanged(kernel, written) {
+                let (buffer, read) = buffer_before(kernel, of, *load)?;
+                if let Source::GatheredRow(_) = source {
+                    gathered_tiles::read_as_used(kernel, read);
+                }
+                staged.push(Transfer::new(buffer, source.clone(), None));
             }
         }
         Ok(staged)
@@ -118,15 +164,15 @@ impl OtherLoads {
 /// The alignment of the buffers of rows.
 const BUFFER_ALIGN: u32 = 16;
 
-/// A buffer before a loop, from which it takes the result of a load instead.
-fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<Value, PassError> {
+/// A buffer before a loop, from which it takes the result of a load instead, and that result.
+fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<(Value, Value), PassError> {
     let ty = kernel.value_type(kernel.result(load, 0));
     let (shape, elem) = ty.shape().zip(ty.elem()).ok_or_else(|| missing("a row"))?;
     let shared = SharedType { elem, shape, layout: None, slots: 1 };
     let buffer = Builder::before(kernel, of).buffer(shared, BUFFER_ALIGN)?;
     let loaded = Builder::before(kernel, load).local_load_to(buffer, ty)?;
     kernel.replace_op(load, loaded);
-    Ok(buffer)
+    Ok((buffer, loaded))
 }
 
 /// The copies of a transfer.
@@ -135,6 +181,8 @@ pub(crate) enum Copies<'f> {
     Boxes(&'f BoxAccess, CopyMap),
     /// By a bulk copy.
     Bulk(&'f Row),
+    /// By the threads of the producer, in pieces.
+    Pieces(&'f GatheredTile),
     /// By the threads of the producer.
     Threads(&'f ScatteredRow),
 }
@@ -144,6 +192,7 @@ impl<'f> Copies<'f> {
     pub fn of(kernel: &mut Kernel, transfer: &'f Transfer) -> Result<Copies<'f>, PassError> {
         match &transfer.source {
             Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access),
+            Source::GatheredTile(tile) | Source::GatheredRow(tile) => Ok(Copies::Pieces(tile)),
             Source::Row(row) => Ok(Copies::Bulk(row)),
             Source::ScatteredRow(row) => Ok(Copies::Threads(row)),
         }
@@ -159,7 +208,7 @@ impl<'f> Copies<'f> {
         match self {
             Copies::Boxes(_, (_, _, boxes)) => boxes.ty.bytes() * boxes.parts.len() as u32,
             Copies::Bulk(_) => place_bytes(kernel.value_type(buffer)) as u32,
-            Copies::Threads(_) => 0,
+            Copies::Pieces(_) | Copies::Threads(_) => 0,
         }
     }
 
@@ -167,7 +216,7 @@ impl<'f> Copies<'f> {
     pub fn maps(&self) -> Vec<Value> {
         match self {
             Copies::Boxes(_, (map, other, _)) => std::iter::once(*map).chain(other.map(|(_, map)| map)).collect(),
-            Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
+            Copies::Pieces(_) | Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
         }
     }
 
@@ -188,6 +237,10 @@ impl<'f> Copies<'f> {
                 let pointer = builder.addptr(row.base, at)?;
                 builder.build(OpKind::CopyBulk {}, &[pointer, place, full], &[], &[], &[], &[])?;
                 Ok(())
+            }
+            Copies::Pieces(tile) => {
+                let warps = kernel.group_of(before).warps;
+                tile.renamed(|value| names.of(value)).copy(kernel, before, place, warps)
             }
             Copies::Threads(row) => {
                 let warps = kernel.group_of(before).warps;

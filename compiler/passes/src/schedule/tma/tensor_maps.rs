@@ -330,7 +330,14 @@ impl StoreMap {
     }
 }
 
-fn parts(kernel: &mut Kernel, before: Op, tile: Value, pieces: u32, axis: usize) -> Result<Vec<Value>, PassError> {
+/// The pieces of a tile along an axis, in order, of which each thread has its part.
+pub(crate) fn parts(
+    kernel: &mut Kernel,
+    before: Op,
+    tile: Value,
+    pieces: u32,
+    axis: usize,
+) -> Result<Vec<Value>, PassError> {
     if pieces == 1 {
         return Ok(vec![tile]);
     }

@@ -20,7 +20,7 @@ use crate::access::addresses::{Memory, memory};
 use crate::pass::missing;
 
 /// The most elements of a row: eight addresses in a thread of the producer.
-const MOST_ELEMENTS: u64 = 256;
+pub(super) const MOST_ELEMENTS: u64 = 256;
 
 /// A row, by the addresses that the load in the loop has.
 #[derive(Clone, Copy, Debug)]
