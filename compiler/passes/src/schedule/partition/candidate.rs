@@ -19,7 +19,9 @@ use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::dependence::DotDependences;
+use crate::laid::computed_operand::is_on_elements;
 use crate::pass::missing;
+use crate::schedule::operands::mma_operands;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
@@ -273,15 +275,31 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     Ok(Loads { accesses: out, version, others, before })
 }
 
-/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
+/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot, or one in
+/// registers is computed from it.
 fn is_operand(kernel: &Kernel, value: Value) -> bool {
-    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
-        OpKind::Dot { .. } => kernel.op(user).operands.iter().take(2).any(|operand| *operand == value),
-        kind => {
-            let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
-            hands_on && is_operand(kernel, kernel.result(user, 0))
+    let (mut seen, mut open) = (HashSet::new(), vec![(value, false)]);
+    while let Some((value, computed)) = open.pop() {
+        for user in kernel.users(value) {
+            let kind = kernel.kind(user);
+            if let OpKind::Dot { .. } = kind {
+                let takes = |place: usize| kernel.operand(user, place) == value;
+                let in_registers = || matrix_unit::is_async_dot(kind) && mma_operands::in_registers(kernel, user);
+                if takes(0) && (!computed || in_registers()) || takes(1) && !computed {
+                    return true;
+                }
+            } else if hands_on(kind) {
+                let next = (kernel.result(user, 0), computed || is_on_elements(kind) && !kind.is_unary());
+                open.extend(seen.insert(next).then_some(next));
+            }
         }
-    })
+    }
+    false
+}
+
+/// Whether the elements of an operation's result follow from one element each of its operands.
+pub(super) fn hands_on(kind: &OpKind) -> bool {
+    is_on_elements(kind) || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. })
 }
 
 fn is_staged(kernel: &Kernel, op: Op) -> bool {
@@ -376,7 +394,7 @@ fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -
                         work.push((kernel.result(user, 0), number));
                         false
                     }
-                    (kind, _) if kind.is_unary() => {
+                    (kind, _) if is_on_elements(kind) => {
                         work.push((kernel.result(user, 0), number));
                         false
                     }

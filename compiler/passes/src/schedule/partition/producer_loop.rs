@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
+use super::candidate::hands_on;
 use super::config;
 use super::transfers::Transfer;
 use crate::PassError;
@@ -75,7 +76,7 @@ impl ProducerLoop {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for (buffer, _) in self.boxes() {
-            let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == Some(buffer));
+            let reads = |mma: &Op| (0..2).any(|n| sources_of(kernel, kernel.operand(*mma, n)).contains(&buffer));
             let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);
         }
@@ -93,13 +94,18 @@ fn is_plain_copy(kernel: &Kernel, tile: Value, copied: &HashSet<Value>) -> bool 
     buffer.is_some_and(|buffer| copied.contains(&buffer))
 }
 
-/// The buffer that an operand of a dot is, or is read from.
-fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
-    let hands_on = |kind: &OpKind| {
-        kind.is_unary() || matches!(kind, OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {})
-    };
-    while let Some(op) = kernel.def_op(operand).filter(|op| hands_on(kernel.kind(*op))) {
-        operand = kernel.operand(op, 0);
+/// The buffers that an operand of a dot is, or is computed from.
+fn sources_of(kernel: &Kernel, operand: Value) -> HashSet<Value> {
+    let (mut seen, mut open, mut found) = (HashSet::new(), vec![operand], HashSet::new());
+    while let Some(value) = open.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        match kernel.def_op(value).map(|op| (op, kernel.kind(op))) {
+            Some((op, kind)) if hands_on(kind) => open.extend(&kernel.op(op).operands),
+            Some((op, OpKind::LocalLoad {})) => open.push(kernel.operand(op, 0)),
+            _ => found.extend(config::buffer_of(kernel, value)),
+        }
     }
-    config::buffer_of(kernel, operand)
+    found
 }
