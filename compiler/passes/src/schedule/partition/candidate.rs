@@ -9,6 +9,7 @@ use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
 
+use super::operand_sources::is_operand;
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
 use super::transfers::{OtherLoads, Source, Transfer};
@@ -21,7 +22,6 @@ use crate::access::refusal::Refusal;
 use crate::dependence::DotDependences;
 use crate::laid::computed_operand::is_on_elements;
 use crate::pass::missing;
-use crate::schedule::operands::mma_operands;
 use crate::schedule::operands::stage_operands::{self, Boxes};
 use crate::schedule::pipeline::stages::copies;
 use crate::schedule::tma::buffer_boxes;
@@ -273,33 +273,6 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     let others = OtherLoads::find(&mut known, &loops, plan, has_work_between);
     let before = resident_operands::find(&mut known, &loops, plan.resident);
     Ok(Loads { accesses: out, version, others, before })
-}
-
-/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot, or one in
-/// registers is computed from it.
-fn is_operand(kernel: &Kernel, value: Value) -> bool {
-    let (mut seen, mut open) = (HashSet::new(), vec![(value, false)]);
-    while let Some((value, computed)) = open.pop() {
-        for user in kernel.users(value) {
-            let kind = kernel.kind(user);
-            if let OpKind::Dot { .. } = kind {
-                let takes = |place: usize| kernel.operand(user, place) == value;
-                let in_registers = || matrix_unit::is_async_dot(kind) && mma_operands::in_registers(kernel, user);
-                if takes(0) && (!computed || in_registers()) || takes(1) && !computed {
-                    return true;
-                }
-            } else if hands_on(kind) {
-                let next = (kernel.result(user, 0), computed || is_on_elements(kind) && !kind.is_unary());
-                open.extend(seen.insert(next).then_some(next));
-            }
-        }
-    }
-    false
-}
-
-/// Whether the elements of an operation's result follow from one element each of its operands.
-pub(super) fn hands_on(kind: &OpKind) -> bool {
-    is_on_elements(kind) || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. })
 }
 
 fn is_staged(kernel: &Kernel, op: Op) -> bool {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
-use super::candidate::hands_on;
 use super::config;
+use super::operand_sources::sources_of;
 use super::transfers::Transfer;
 use crate::PassError;
 use crate::access::box_access::BoxAccess;
@@ -92,20 +92,4 @@ fn is_plain_copy(kernel: &Kernel, tile: Value, copied: &HashSet<Value>) -> bool 
     let read = kernel.source_through(tile, |kind| matches!(kind, OpKind::Trans { .. } | OpKind::ConvertLayout {}));
     let buffer = view::LocalLoad::defining(kernel, read).and_then(|load| config::buffer_of(kernel, load.buffer()));
     buffer.is_some_and(|buffer| copied.contains(&buffer))
-}
-
-/// The buffers that an operand of a dot is, or is computed from.
-fn sources_of(kernel: &Kernel, operand: Value) -> HashSet<Value> {
-    let (mut seen, mut open, mut found) = (HashSet::new(), vec![operand], HashSet::new());
-    while let Some(value) = open.pop() {
-        if !seen.insert(value) {
-            continue;
-        }
-        match kernel.def_op(value).map(|op| (op, kernel.kind(op))) {
-            Some((op, kind)) if hands_on(kind) => open.extend(&kernel.op(op).operands),
-            Some((op, OpKind::LocalLoad {})) => open.push(kernel.operand(op, 0)),
-            _ => found.extend(config::buffer_of(kernel, value)),
-        }
-    }
-    found
 }
