@@ -316,7 +316,7 @@ def schedule(mode):
         paths = re.findall(r"^    schedule::(?:(\w+)::)?(\w+)::PASS,", file.read(), re.M)
     # A folder of `schedule` is on one of the two ways; what is in none of these, on both.
     columns = {"partition": 0, "overlap": 0, "operands": 1, "pipeline": 1}
-    both = {"hide_conversions": 2}
+    both = {"hide_conversions": 2, "hide_operands": 2}
     unit, high, top, left, wide = 250, 26, 112, 8, 226
     ways = [[], [], []]
     for folder, name in paths:

@@ -55,7 +55,7 @@ pub struct Plan {
     pub early: Option<bool>,
     /// Whether reductions are hidden under the last dot of an iteration.
     pub reductions: Option<bool>,
-    /// Whether conversions, and reads of rows, are hidden under a dot.
+    /// Whether conversions, reads of rows and the computation of operands are hidden under a dot.
     pub conversions: Option<bool>,
 }
 

@@ -43,12 +43,13 @@ pub const PASSES: &[Pass] = &[
     schedule::operands::stage_operands::PASS,    // which loads can be copies is known from layouts and access widths
     schedule::pipeline::schedule_loop::PASS, // all that goes through shared memory is known, so it is known what fits
     schedule::pipeline::expand_loop::PASS,   // as decided
-    schedule::overlap::hide_rows::PASS,      // dots that are in flight for other reasons have been found
+    schedule::overlap::hide_operands::PASS, // after it, dots that are waited for at once have no dot behind them to compute for
+    schedule::overlap::hide_rows::PASS,     // dots that are in flight for other reasons have been found
     schedule::overlap::hide_conversions::PASS, // dots are where they stay, and so are the waits for them
-    schedule::tma::atomics_to_tma::PASS,     // the rings have the shared memory that they need
-    schedule::insert_waits::PASS,            // asynchronous operations and their uses are where they stay
-    schedule::invariant_divisors::PASS,      // nothing looks for quotients any more, and loops are what they will be
-    schedule::dce_scheduled::PASS,           // addresses that are now computed ahead only
+    schedule::tma::atomics_to_tma::PASS,    // the rings have the shared memory that they need
+    schedule::insert_waits::PASS,           // asynchronous operations and their uses are where they stay
+    schedule::invariant_divisors::PASS,     // nothing looks for quotients any more, and loops are what they will be
+    schedule::dce_scheduled::PASS,          // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::scale_maxima::PASS, // no pass after this one moves operations of loops or counts what they hold
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of

@@ -65,7 +65,7 @@ refusals! {
         "write results to another argument than those that the loop loads from";
     // Dots and copies.
     ComputedOperand "computed-operand" "an operand of a dot is computed, not loaded"
-        "load both operands; only a left one may be computed from another dot, and a right one be cast after the load";
+        "compute only the left operand, element by element from loads or another dot; the right one may be cast";
     SamePointers "same-pointers" "two loads use the same pointers"
         "load the tile once and use the value twice";
     BufferLayout "buffer-layout" "an operand's shared-memory layout is not one that TMA writes"

@@ -8,6 +8,7 @@ use rtc_ir::analysis::{AxisInfos, axis_info};
 use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value, view};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
+use super::computed_operand::{ComputedOperand, suits_registers};
 use super::dot_users::computed_from_dot;
 use super::fma_accumulator::fma_accumulator;
 use super::k_width;
@@ -150,6 +151,27 @@ pub fn runs_along(kernel: &Kernel, infos: &AxisInfos, operand: Value, axis: usiz
     true
 }
 
+/// The order of the rows of a dot whose operand A, with elements of `bits` bits, is computed in registers; `None` if it is
+/// not.
+fn computed_rows(kernel: &Kernel, op: Op, of: &ComputedOperand, bits: u32, warps: [u32; 2]) -> Option<Vec<u32>> {
+    suits_registers(kernel, op, bits, warps).then_some(())?;
+    let rows = kernel.value_type(view::Dot::at(kernel, op).lhs()).shape()?[0];
+    let infos = axis_info(kernel);
+    let in_rows = |(load, transposed): &(Op, bool)| {
+        let along = |axis: usize| runs_along(kernel, &infos, kernel.result(*load, 0), axis ^ usize::from(*transposed));
+        along(0) && !along(1)
+    };
+    let loaded = of.loads.iter().filter_map(|(load, _)| scalar_of(kernel, kernel.result(*load, 0)));
+    let memory = loaded.map(Scalar::bits).max()?;
+    let vectors = of.loads.iter().all(in_rows);
+    Some(if vectors { Layout::rows_for_vectors(rows, warps[0], bits, memory) } else { plain_rows(rows) })
+}
+
+/// The rows as instructions count them.
+fn plain_rows(rows: u32) -> Vec<u32> {
+    (0..rows.trailing_zeros()).collect()
+}
+
 /// How the warps divide the accumulator of a dot whose sizes `wgmma` takes; `None` for others.
 fn wgmma_warps(kernel: &Kernel, cx: &PassContext, op: Op) -> Option<[u32; 2]> {
     let [a, b, c] = kernel.dot_operands(op)?.map(|value| kernel.value_type(value));
@@ -221,8 +243,14 @@ fn fma_kind(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     if few || bytes > u64::from(cx.target.shared_bytes_max) { DotKind::Fma } else { DotKind::FmaShared }
 }
 
-/// The layouts of a dot whose kind is chosen.
-pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Option<DotLayouts> {
+/// The layouts of a dot whose kind is chosen, and whose operand A may be computed.
+pub fn layouts(
+    kernel: &Kernel,
+    cx: &PassContext,
+    op: Op,
+    chained: bool,
+    computed: Option<&ComputedOperand>,
+) -> Option<DotLayouts> {
     let OpKind::Dot { kind, .. } = kernel.kind(op) else { return None };
     let lhs = view::Dot::at(kernel, op).lhs();
     let a = kernel.value_type(lhs).shape()?;
@@ -248,15 +276,23 @@ pub fn layouts(kernel: &Kernel, cx: &PassContext, op: Op, chained: bool) -> Opti
                 (_, Some(source)) => {
                     let memory = scalar_of(kernel, source)?.bits();
                     let in_rows = runs_along(kernel, &axis_info(kernel), source, 0);
-                    let any = (0..a[0].trailing_zeros()).collect();
-                    let rows = if in_rows { Layout::rows_for_vectors(a[0], warps[0], bits, memory) } else { any };
+                    let rows =
+                        if in_rows { Layout::rows_for_vectors(a[0], warps[0], bits, memory) } else { plain_rows(a[0]) };
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
                 (32, _) if from_registers(kernel, &axis_info(kernel), lhs) => {
                     let rows = Layout::rows_for_vectors(a[0], warps[0], bits, bits);
                     DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
                 }
-                _ => DotLayouts { lhs: None, rhs: None, acc },
+                _ => {
+                    let rows = computed.and_then(|of| computed_rows(kernel, op, of, bits, warps));
+                    match rows {
+                        Some(rows) => {
+                            DotLayouts { lhs: Some(operand().with_rows(&rows)), rhs: None, acc: acc.with_rows(&rows) }
+                        }
+                        None => DotLayouts { lhs: None, rhs: None, acc },
+                    }
+                }
             }
         }
         DotKind::MmaF64 => {

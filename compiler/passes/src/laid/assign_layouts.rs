@@ -9,14 +9,15 @@
 //! %x = load %p : tile<1024xf32>      →   %x = load %p1 : tile<1024xf32, #l0>
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use rtc_ir::regions::{self, Slot};
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Type, Value, view};
+use rtc_ir::{Builder, DotKind, Kernel, Op, OpKind, Phase, Type, Value, view};
 use rtc_layout::Layout;
 
 use super::components::{ComponentContext, better_layouts};
+use super::computed_operand::ComputedOperand;
 use super::cost::{Costs, matrix_instructions};
 use super::{accelerate_dot, coalesce};
 use crate::{Pass, PassContext, PassError};
@@ -29,7 +30,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     accelerate_dot::choose_kinds(kernel, cx)?;
     let mut assignment = Assignment::new(kernel, cx.target);
     assignment.solve(cx);
-    let around = ComponentContext { kernel, ops: &assignment.ops, slots: &assignment.slots, infos: &assignment.infos };
+    let Assignment { ops, slots, infos, fixed, .. } = &assignment;
+    let around = ComponentContext { kernel, ops, slots, infos, fixed };
     let better = better_layouts(&around, &assignment.decided, &mut Costs::new(matrix_instructions(cx.target)));
     if !better.is_empty() {
         assignment.decided = LayoutAssignment::default();
@@ -63,6 +65,8 @@ struct Assignment<'k> {
     accesses: HashMap<Op, Layout>,
     infos: AxisInfos,
     changed: bool,
+    /// Tiles whose layouts follow from the dot that they are computed for.
+    fixed: HashSet<Value>,
 }
 
 impl<'k> Assignment<'k> {
@@ -80,7 +84,18 @@ impl<'k> Assignment<'k> {
         }
         let targets = slots.iter().enumerate().flat_map(|(i, slot)| slot.targets.iter().map(move |value| (*value, i)));
         let slot_of = targets.collect();
-        Assignment { kernel, ops, slots, slots_of_op, slot_of, decided, accesses, infos, changed: false }
+        Assignment {
+            kernel,
+            ops,
+            slots,
+            slots_of_op,
+            slot_of,
+            decided,
+            accesses,
+            infos,
+            changed: false,
+            fixed: HashSet::new(),
+        }
     }
 
     /// Gives each tile a layout that has none yet.
@@ -122,7 +137,15 @@ impl<'k> Assignment<'k> {
     fn anchor_dots(&mut self, cx: &PassContext) {
         let chained = accelerate_dot::is_chained(self.kernel);
         for op in accelerate_dot::dots(self.kernel) {
-            let Some(layouts) = accelerate_dot::layouts(self.kernel, cx, op, chained) else { continue };
+            let computed = ComputedOperand::of(self.kernel, op);
+            let Some(layouts) = accelerate_dot::layouts(self.kernel, cx, op, chained, computed.as_ref()) else {
+                continue;
+            };
+            if let (Some(of), Some(lhs), OpKind::Dot { kind: DotKind::Wgmma, .. }) =
+                (computed, &layouts.lhs, self.kernel.kind(op))
+            {
+                self.compute_in(lhs, &of);
+            }
             for (index, layout) in [layouts.lhs, layouts.rhs].into_iter().enumerate() {
                 if let Some(layout) = layout {
                     self.decided.demands.insert((op, index), layout);
@@ -131,6 +154,14 @@ impl<'k> Assignment<'k> {
             self.decided.demands.insert((op, 2), layouts.acc.clone());
             self.assign(self.kernel.result(op, 0), layouts.acc.clone());
             self.assign(view::Dot::at(self.kernel, op).acc(), layouts.acc);
+        }
+    }
+
+    /// Gives what an operand is computed from the layout that the dot takes it in: tiles are read so from shared memory.
+    fn compute_in(&mut self, layout: &Layout, of: &ComputedOperand) {
+        for (value, transposed) in &of.tiles {
+            self.assign(*value, if *transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
+            self.fixed.insert(*value);
         }
     }
 

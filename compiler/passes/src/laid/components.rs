@@ -41,6 +41,8 @@ pub struct ComponentContext<'a> {
     pub slots: &'a [Slot],
     /// How addresses run.
     pub infos: &'a AxisInfos,
+    /// Values whose layouts are not chosen by cost.
+    pub fixed: &'a HashSet<Value>,
 }
 
 /// The values whose layouts should be others than those that were decided, with the better ones.
@@ -51,7 +53,8 @@ pub fn better_layouts(
 ) -> HashMap<Value, Layout> {
     let data = data_values(around);
     let mut better = HashMap::new();
-    for component in components(around, &data) {
+    let is_free = |component: &Component| component.members.iter().all(|value| !around.fixed.contains(value));
+    for component in components(around, &data).into_iter().filter(is_free) {
         if let Some(layout) = component.choose(around, decided, costs) {
             better.extend(component.members.iter().map(|value| (*value, layout.clone())));
         }

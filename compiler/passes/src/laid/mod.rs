@@ -5,6 +5,7 @@ pub mod annotate_constancy;
 pub mod assign_layouts;
 pub(crate) mod coalesce;
 mod components;
+pub(crate) mod computed_operand;
 pub mod conversions;
 mod cost;
 mod dot_users;

@@ -1,5 +1,5 @@
 //! Makes `mma`s of `wgmma` dots: their operands come from buffers, which other threads have filled or which a tile is
-//! stored to where it is made; a left operand that is computed from another dot comes from registers.
+//! stored to where it is made; a left operand that is computed in the layout of the instruction comes from registers.
 
 use rtc_ir::{AccumulatorForm, Builder, Kernel, Op, OpKind, SharedType, Value, ValueDef};
 use rtc_layout::{MatrixDescriptor, SharedLayout};

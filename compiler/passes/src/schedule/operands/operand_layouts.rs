@@ -49,7 +49,7 @@ pub(crate) fn buffer_layout(
             return Some((layout, form.align()));
         }
     }
-    if readers.in_registers && inner.is_some() {
+    if inner.is_some() && readers.dot.is_none() {
         // As copies of boxes put it.
         let swizzle = SharedLayout::nvmma_swizzle(own.shape()[order[0] as usize], bits);
         return Some((SharedLayout::nvmma(own.shape(), bits, swizzle, &order), BOX_ALIGN));
@@ -80,7 +80,11 @@ impl Readers {
                     let result = kernel.result(user, 0);
                     if feeds(kernel, result, direct) {
                         self.find(kernel, result, transposed, direct);
-                    } else if let Some(layout) = kernel.layout_of(result) {
+                    }
+                    if self.dot.is_none()
+                        && !self.by_vectors
+                        && let Some(layout) = kernel.layout_of(result)
+                    {
                         self.layouts.push(if transposed { layout.transpose(&[1, 0]) } else { layout.clone() });
                     }
                 }

@@ -2,6 +2,7 @@
 
 mod guarded_mma;
 pub mod hide_conversions;
+pub mod hide_operands;
 pub mod hide_reductions;
 pub mod hide_rows;
 pub mod issue_async_dots;

@@ -9,6 +9,7 @@ use rtc_ir::analysis::Ranges;
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
 
+use super::operand_sources::is_operand;
 use super::producer_loop::ProducerLoop;
 use super::resident_operands::{self, ResidentOperand};
 use super::transfers::{OtherLoads, Source, Transfer, gathered_tiles};
@@ -19,6 +20,7 @@ use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::dependence::DotDependences;
+use crate::laid::computed_operand::is_on_elements;
 use crate::pass::missing;
 use crate::schedule::operands::stage_operands::{self, Brought};
 use crate::schedule::pipeline::stages::copies;
@@ -286,17 +288,6 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     Ok(Loads { accesses: out, version, others, before })
 }
 
-/// Whether a loaded tile, perhaps after a change of layout, a transposition or casts, is an operand of a dot.
-fn is_operand(kernel: &Kernel, value: Value) -> bool {
-    kernel.users(value).into_iter().any(|user| match kernel.kind(user) {
-        OpKind::Dot { .. } => kernel.op(user).operands.iter().take(2).any(|operand| *operand == value),
-        kind => {
-            let hands_on = kind.is_unary() || matches!(kind, OpKind::ConvertLayout {} | OpKind::Trans { .. });
-            hands_on && is_operand(kernel, kernel.result(user, 0))
-        }
-    })
-}
-
 fn is_staged(kernel: &Kernel, op: Op) -> bool {
     matches!(kernel.kind(op), OpKind::ForRange { hints: LoopHints { slots: Some(_), .. }, .. })
 }
@@ -389,7 +380,7 @@ fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -
                         work.push((kernel.result(user, 0), number));
                         false
                     }
-                    (kind, _) if kind.is_unary() => {
+                    (kind, _) if is_on_elements(kind) => {
                         work.push((kernel.result(user, 0), number));
                         false
                     }

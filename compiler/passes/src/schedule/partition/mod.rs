@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod defer_stores;
 pub(crate) mod loop_carried;
 pub(crate) mod maps;
+mod operand_sources;
 pub(crate) mod packed_pairs;
 pub(crate) mod partitions;
 pub(crate) mod persistent;

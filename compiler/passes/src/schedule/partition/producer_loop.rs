@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rtc_ir::{Kernel, Op, OpKind, Value, view};
 
 use super::config;
+use super::operand_sources::sources_of;
 use super::transfers::Transfer;
 use crate::PassError;
 use crate::access::box_access::BoxAccess;
@@ -82,7 +83,7 @@ impl ProducerLoop {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for buffer in self.transfers.iter().filter(|transfer| transfer.is_operand()).map(|transfer| transfer.buffer) {
-            let reads = |mma: &Op| (0..2).any(|n| source_of(kernel, kernel.operand(*mma, n)) == Some(buffer));
+            let reads = |mma: &Op| (0..2).any(|n| sources_of(kernel, kernel.operand(*mma, n)).contains(&buffer));
             let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
             heads.push(first);
         }
@@ -98,15 +99,4 @@ fn is_plain_copy(kernel: &Kernel, tile: Value, copied: &HashSet<Value>) -> bool 
     let read = kernel.source_through(tile, |kind| matches!(kind, OpKind::Trans { .. } | OpKind::ConvertLayout {}));
     let buffer = view::LocalLoad::defining(kernel, read).and_then(|load| config::buffer_of(kernel, load.buffer()));
     buffer.is_some_and(|buffer| copied.contains(&buffer))
-}
-
-/// The buffer that an operand of a dot is, or is read from.
-fn source_of(kernel: &Kernel, mut operand: Value) -> Option<Value> {
-    let hands_on = |kind: &OpKind| {
-        kind.is_unary() || matches!(kind, OpKind::LocalLoad {} | OpKind::Trans { .. } | OpKind::ConvertLayout {})
-    };
-    while let Some(op) = kernel.def_op(operand).filter(|op| hands_on(kernel.kind(*op))) {
-        operand = kernel.operand(op, 0);
-    }
-    config::buffer_of(kernel, operand)
 }

@@ -14,8 +14,8 @@
 //! program start while the results of one are stored. This reorders side effects, so it is done only if the reordering
 //! is unobservable: no atomics whose results are used, no prints, no volatile accesses, no stores to memory that is
 //! also copied from. All loads for dots of the loop must be boxes of tensors (`box_analysis.rs`), and operand B of
-//! every dot must be such a load, as staged by `stage_operands`; operand A can also be computed, in registers or before
-//! the loop. `candidate.rs` checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until
+//! every dot must be such a load, as staged by `stage_operands`; operand A can also be computed, in registers (of such
+//! loads, or of another dot) or before the loop. `candidate.rs` checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until
 //! shared memory suffices; if it is not applicable, the kernel is unchanged, and its loops get rings of `copy_async`
 //! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
 //! (`defer_stores.rs`).
@@ -134,20 +134,23 @@ impl Candidate {
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
         (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
-        let registers = |op: &Op| words_of_tile(kernel, kernel.result(*op, 0));
-        let accs = mmas.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
+        let accs = mmas.iter().map(|of| acc_registers(kernel, of)).max().unwrap_or(0);
+        // Where operands are computed in registers, what they are computed from.
+        let in_registers = |op: &Op| kernel.value_type(kernel.operand(*op, 0)).shape().is_some();
+        let computes = mmas.iter().flatten().any(in_registers);
+        let operands = if computes { self.pressure(kernel).saturating_sub(accs) } else { 0 };
         let own = own.min(MOST_REGISTERS);
         let suffices = if self.has_work_between(kernel) {
             own >= self.pressure(kernel) + SCALAR_REGISTERS
         } else {
-            own >= accs + OTHER_REGISTERS
+            own >= accs + operands + OTHER_REGISTERS
         };
         (suffices || blocks == 1 && accs <= 192 && own >= accs).then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
             // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
             // results of a program wait in half as many registers as the accumulators of the next one.
-            let fits = blocks == 1 && own >= accs + accs / 2 + HELD_REGISTERS;
+            let fits = blocks == 1 && own >= accs + accs / 2 + operands + HELD_REGISTERS;
             // Promotions under the next dot need the registers, and hide more.
             let promotes = self.loops.iter().any(|of| overlap_promotion::fits(kernel, of.of, own));
             (fits && !promotes && defer_stores::can_wait(kernel, self)).then_some(())?;
@@ -158,6 +161,12 @@ impl Candidate {
         partitions.push(PartitionSpec { role: Role::Consumer, warps, taken: warps, registers: own });
         Some(PartitionConfig { partitions, at_start: start, blocks, slots: wished, stored, in_pieces: false, deferred })
     }
+}
+
+/// The registers of a thread for the accumulators of a loop's dots; those that a dot adds to are not counted again.
+fn acc_registers(kernel: &Kernel, mmas: &[Op]) -> u32 {
+    let adds_on = |op: &Op| mmas.iter().any(|next| kernel.operand(*next, 2) == kernel.result(*op, 0));
+    mmas.iter().filter(|op| !adds_on(op)).map(|op| words_of_tile(kernel, kernel.result(*op, 0))).sum()
 }
 
 /// The accumulators of a thread that one instruction of a dot takes, in registers.
