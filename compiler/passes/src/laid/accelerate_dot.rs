@@ -206,9 +206,9 @@ fn bytes_beside(kernel: &Kernel, op: Op) -> u64 {
     let bytes = |value: Value| {
         let ty = kernel.value_type(value);
         let size = ty.shape().map_or(0, |shape| shape.numel()) * ty.elem().map_or(0, |elem| u64::from(elem.bytes()));
-        let loaded = kernel.def_op(value).is_some_and(|made| {
-            matches!(kernel.kind(made), OpKind::Load { .. }) && kernel.op(made).parent == block
-        });
+        let loaded = kernel
+            .def_op(value)
+            .is_some_and(|made| matches!(kernel.kind(made), OpKind::Load { .. }) && kernel.op(made).parent == block);
         if loaded { 2 * size } else { size }
     };
     sources.into_iter().map(bytes).sum()

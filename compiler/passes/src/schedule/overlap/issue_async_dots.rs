@@ -76,10 +76,8 @@ fn reads(kernel: &Kernel, mma: Op, buffer: Option<Op>) -> bool {
 /// that have to move before it.
 fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
     let after_first: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mmas[0]).skip(1).collect();
-    let stored: HashSet<Op> = kernel
-        .ops(body)
-        .filter_map(|op| kernel.allocation(view::LocalStore::of(kernel, op)?.buffer()))
-        .collect();
+    let stored: HashSet<Op> =
+        kernel.ops(body).filter_map(|op| kernel.allocation(view::LocalStore::of(kernel, op)?.buffer())).collect();
     let mut early = Vec::new();
     for mma in &mmas[1..] {
         // Its operand is not there before it is stored.

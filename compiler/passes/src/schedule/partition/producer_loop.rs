@@ -41,7 +41,8 @@ impl ProducerLoop {
         let body = kernel.op(self.of).blocks[0];
         let inside = rtc_ir::walk_block(kernel, body);
         let copied: HashSet<Value> = self.transfers.iter().map(|transfer| transfer.buffer).collect();
-        let written = |op: &Op| view::LocalStore::of(kernel, *op).and_then(|store| config::buffer_of(kernel, store.buffer()));
+        let written =
+            |op: &Op| view::LocalStore::of(kernel, *op).and_then(|store| config::buffer_of(kernel, store.buffer()));
         let stored: HashSet<Value> = inside.iter().filter_map(written).collect();
         let rights = self.mmas(kernel).into_iter().filter_map(|mma| config::buffer_of(kernel, kernel.operand(mma, 1)));
         let rights: HashSet<Value> = rights.collect();
