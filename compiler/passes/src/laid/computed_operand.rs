@@ -55,7 +55,7 @@ impl ComputedOperand {
                     found.loads.push((op, transposed));
                 }
                 OpKind::Trans { .. } => open.push((view::Trans::at(kernel, op).source(), !transposed)),
-                OpKind::Hint { .. } => open.push((data.operands[0], transposed)),
+                OpKind::Hint { .. } => open.push((kernel.forwarded(op)?, transposed)),
                 kind if is_on_elements(kind) => {
                     computes = true;
                     found.tiles.push((value, transposed));
