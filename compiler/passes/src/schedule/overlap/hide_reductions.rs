@@ -19,8 +19,8 @@ use std::collections::HashSet;
 use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Traits};
 
 use super::{add_makers, issue_async_dots, loops_of_partitions};
-use crate::schedule::resources::SCALAR_REGISTERS;
-use crate::work::pressure::pressure;
+use crate::schedule::resources::holds;
+use crate::work::Scope;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -35,7 +35,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let mut moved = kernel.clone();
         last.begin(&mut moved)?;
         // Moved operations extend the live ranges of their operands.
-        if cx.plan.reductions == Some(true) || pressure(&moved, of) + SCALAR_REGISTERS <= registers {
+        if cx.plan.reductions == Some(true) || holds(&moved, Scope::Loop(of, &[]), registers) {
             *kernel = moved;
         }
     }

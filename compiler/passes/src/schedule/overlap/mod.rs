@@ -14,7 +14,7 @@ use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Position};
 
 use crate::PassError;
-use crate::work::pressure::pressure;
+use crate::work::{Scope, estimate};
 
 /// The allowed increase of registers per thread by operations that move under a dot.
 const FEW_REGISTERS: u32 = 8;
@@ -66,5 +66,6 @@ fn run_under(kernel: &mut Kernel, mma: Op, ops: impl IntoIterator<Item = Op>) ->
 
 /// Whether a loop takes hardly more registers than in the kernel before.
 fn takes_few_more(before: &Kernel, after: &Kernel, of: Op) -> bool {
-    pressure(after, of) <= pressure(before, of) + FEW_REGISTERS
+    let registers = |kernel: &Kernel| estimate(kernel, Scope::Loop(of, &[]));
+    registers(after) <= registers(before) + FEW_REGISTERS
 }

@@ -29,15 +29,14 @@ use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
 use super::{loops_of_partitions, registers_in_flight};
 use crate::pass::missing;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
+use crate::schedule::resources::holds;
 use crate::tile::split_loops;
-use crate::work::pressure::words_of_tile;
+use crate::work::Scope;
+use crate::work::words::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "overlap-promotion", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The registers of a thread in addition to sums and results of dots.
-const OTHER_REGISTERS: u32 = 32;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let loops = loops(kernel, cx.plan);
@@ -48,9 +47,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
 }
 
-/// Whether a consumer with so many registers can hold the results of a loop's dots twice, and its sums.
+/// Whether a consumer with so many registers can hold the results of a loop's dots twice.
 pub(crate) fn fits(kernel: &Kernel, of: Op, registers: u32) -> bool {
-    results(kernel, of).is_some_and(|results| held(kernel, of, &results) + OTHER_REGISTERS <= registers)
+    results(kernel, of).is_some_and(|results| holds(kernel, Scope::Consumer(of, &results), registers))
 }
 
 /// The loops of partitions for which the registers suffice, or all if the plan asks for it.
@@ -79,16 +78,6 @@ fn results(kernel: &Kernel, of: Op) -> Option<Vec<Value>> {
         kernel.op(*mma).parent == Some(body) && wide && is_new
     };
     (!mmas.is_empty() && mmas.iter().all(is_plain)).then(|| mmas.iter().map(|mma| kernel.result(*mma, 0)).collect())
-}
-
-/// The registers of the sums that these results are promoted to, and of the results in two iterations.
-fn held(kernel: &Kernel, of: Op, results: &[Value]) -> u32 {
-    let body = kernel.op(of).blocks[0];
-    let promoted = promotions(kernel, body, results);
-    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
-    let sums = yields.iter().filter(|value| kernel.def_op(**value).is_some_and(|made| promoted.contains(&made)));
-    let words = |value: &Value| words_of_tile(kernel, *value);
-    sums.map(words).sum::<u32>() + 2 * results.iter().map(words).sum::<u32>()
 }
 
 /// The operations of a loop's body that follow from these values.

@@ -32,14 +32,13 @@ use super::{add_makers, loops_of_partitions, registers_in_flight};
 use crate::dependence::DotDependences;
 use crate::pass::missing;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
-use crate::work::pressure::words_of_tile;
+use crate::schedule::resources::holds;
+use crate::work::Scope;
+use crate::work::words::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The registers of a thread in addition to the accumulators of all dots and the operand of the last one.
-const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let pairs = pairs(kernel, cx.plan);
@@ -63,8 +62,9 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
     let most = registers_in_flight(kernel);
     let fitting = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
         let dots = ChainedDots::of(kernel, of)?;
-        let held = dots.registers(kernel);
-        (plan.chained == Some(true) || held <= most && held + OTHER_REGISTERS <= registers).then_some(dots)
+        let operand = kernel.operand(dots.last.mma, 0);
+        let fits = dots.registers(kernel) <= most && holds(kernel, Scope::Loop(of, &[operand]), registers);
+        (plan.chained == Some(true) || fits).then_some(dots)
     });
     let mut found: Vec<ChainedDots> = fitting.collect();
     // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both

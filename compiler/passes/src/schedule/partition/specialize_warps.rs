@@ -21,26 +21,25 @@
 //! (`defer_stores.rs`).
 
 use rtc_abi::{ResultStores, SmLimits};
-use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
+use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, Value, place_bytes};
 
 use super::candidate::Candidate;
 use super::config::{self, PartitionConfig, PartitionSpec, Role};
 use super::defer_stores;
 use super::partitions;
-use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
 use crate::schedule::overlap::{overlap_promotion, pipeline_chained_dots};
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::{OTHER_REGISTERS, SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
+use crate::schedule::resources::{STORED_BYTES, holds, shared_bytes};
 use crate::schedule::tma::argument_maps;
-use crate::work::pressure::{pressure, words, words_of_tile};
+use crate::schedule::tma::tensor_maps::stored_tile;
+use crate::work::Scope;
+use crate::work::words::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// The same where results are held that wait to be stored.
-const HELD_REGISTERS: u32 = 24;
 /// The registers that the assembler needs in addition to the accumulators of one instruction.
 const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
@@ -109,15 +108,17 @@ pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
 const OVERLAP: u32 = 2;
 
 impl Candidate {
-    /// The registers that tiles take in the loops.
-    fn pressure(&self, kernel: &Kernel) -> u32 {
-        let of_loop = |of: &ProducerLoop| {
-            let mmas = of.mmas(kernel);
+    /// Whether consumers with so many registers hold what the loops need, beside results that wait to be stored.
+    fn holds(&self, kernel: &Kernel, waiting: &[Value], registers: u32) -> bool {
+        self.loops.iter().all(|of| {
+            let mut held = waiting.to_vec();
             // Operands stay in registers while their dots are in flight together with others.
-            let operands = mmas.iter().map(|mma| words(kernel, kernel.operand(*mma, 0))).max().unwrap_or(0);
-            pressure(kernel, of.of) + if of.dependences(kernel).begin_early() { operands } else { 0 }
-        };
-        self.loops.iter().map(of_loop).max().unwrap_or(0)
+            if of.dependences(kernel).begin_early() {
+                let operands = of.mmas(kernel).into_iter().map(|mma| kernel.operand(mma, 0));
+                held.extend(operands.max_by_key(|operand| words_of_tile(kernel, *operand)));
+            }
+            holds(kernel, Scope::Consumer(of.of, &held), registers)
+        })
     }
 
     /// How it is to be divided if `blocks` are to run on an SM at a time.
@@ -135,17 +136,13 @@ impl Candidate {
         let registers = |op: &Op| words_of_tile(kernel, kernel.result(*op, 0));
         let accs = mmas.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
-        let suffices = if self.has_work_between(kernel) {
-            own >= self.pressure(kernel) + SCALAR_REGISTERS
-        } else {
-            own >= accs + OTHER_REGISTERS
-        };
-        (suffices || blocks == 1 && accs <= 192 && own >= accs).then_some(())?;
+        let suffices = self.holds(kernel, &[], own) || blocks == 1 && accs <= 192 && own >= accs;
+        suffices.then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
-            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
-            // results of a program wait in half as many registers as the accumulators of the next one.
-            let fits = blocks == 1 && own >= accs + accs / 2 + HELD_REGISTERS;
+            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives.
+            let waiting: Vec<Value> = self.stores.iter().map(|(store, _)| stored_tile(kernel, *store)).collect();
+            let fits = blocks == 1 && self.holds(kernel, &waiting, own);
             // Promotions under the next dot need the registers, and hide more.
             let promotes = self.loops.iter().any(|of| overlap_promotion::fits(kernel, of.of, own));
             (fits && !promotes && defer_stores::can_wait(kernel, self)).then_some(())?;
