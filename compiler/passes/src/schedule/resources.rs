@@ -8,8 +8,8 @@ use crate::work::{Scope, estimate};
 use crate::{PassContext, PassError};
 
 /// By how many registers an estimate may be above those that there are: the assembler takes more than it needs, and computes
-/// values again before it spills.
-const SPARE_REGISTERS: u32 = 20;
+/// values again before it spills. Not those of results that wait beside what a loop computes.
+pub(crate) const SPARE_REGISTERS: u32 = 20;
 
 /// Bytes of results per warp that go through shared memory at a time.
 pub(crate) const STORED_BYTES: u32 = 4096;

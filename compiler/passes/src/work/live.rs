@@ -87,6 +87,8 @@ struct Uses<'k> {
     kernel: &'k Kernel,
     words: Words<'k>,
     last: SecondaryMap<Value, Option<usize>>,
+    /// The same as found before.
+    before: Option<SecondaryMap<Value, Option<usize>>>,
     /// Values whose elements are computed where they are used.
     in_parts: HashSet<Value>,
     /// Values that nothing needs.
@@ -96,14 +98,32 @@ struct Uses<'k> {
 impl<'k> Uses<'k> {
     fn of(kernel: &'k Kernel, ops: &[Op], ranges: &LiveRanges, with_copies: bool) -> Uses<'k> {
         let words = Words::new(kernel);
-        let (last, in_parts, dead) = Default::default();
-        let mut uses = Uses { kernel, words, last, in_parts, dead };
         let sources = sources(kernel, ops);
         // How many operations before each place nothing is moved over.
         let mut fixed = vec![0; ops.len() + 1];
         for (at, op) in ops.iter().enumerate() {
             fixed[at + 1] = fixed[at] + u32::from(is_fixed(kernel, *op));
         }
+        let (last, in_parts, dead) = Default::default();
+        let mut uses = Uses { kernel, words, last, before: None, in_parts, dead };
+        uses.find(ops, ranges, &sources, &fixed, with_copies);
+        // What operations before use may live longer than was known: they are asked again with that.
+        uses.before = Some(std::mem::take(&mut uses.last));
+        uses.in_parts.clear();
+        uses.find(ops, ranges, &sources, &fixed, with_copies);
+        uses
+    }
+
+    /// Goes through the operations from the last one on.
+    fn find(
+        &mut self,
+        ops: &[Op],
+        ranges: &LiveRanges,
+        sources: &HashMap<Value, Vec<Value>>,
+        fixed: &[u32],
+        with_copies: bool,
+    ) {
+        let (kernel, uses) = (self.kernel, self);
         for (at, op) in ops.iter().enumerate().rev() {
             let is_copy = matches!(kernel.kind(*op), OpKind::CopyAsync { .. });
             let results = &kernel.op(*op).results;
@@ -131,13 +151,13 @@ impl<'k> Uses<'k> {
                 uses.last[*operand] = uses.last[*operand].max(Some(place));
             }
         }
-        uses
     }
 
     /// The registers of those values of the operation's block that nothing needs behind it.
     fn dying(&self, sources: &[Value], op: Op, at: usize) -> f64 {
+        let last = self.before.as_ref().unwrap_or(&self.last);
         let dies = |value: &&Value| {
-            self.last[**value].is_none_or(|last| last <= at) && home(self.kernel, **value) == self.kernel.op(op).parent
+            last[**value].is_none_or(|last| last <= at) && home(self.kernel, **value) == self.kernel.op(op).parent
         };
         sources.iter().filter(dies).map(|value| self.words.of(*value)).sum()
     }

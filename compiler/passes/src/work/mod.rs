@@ -19,6 +19,8 @@ pub(crate) mod instructions;
 mod live;
 mod programs;
 mod registers;
+#[cfg(test)]
+mod tests;
 pub(crate) mod words;
 
 pub use count::work;

@@ -16,9 +16,10 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Traits};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits};
 
 use super::{add_makers, issue_async_dots, loops_of_partitions};
+use crate::schedule::in_flight;
 use crate::schedule::resources::holds;
 use crate::work::Scope;
 use crate::{Pass, PassContext, PassError};
@@ -87,7 +88,8 @@ impl LastMma {
             kernel.move_op(*op, Position::Before(self.after_other));
         }
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
-        issue_async_dots::wait(kernel, self.end, &[self.mma])?;
+        let result = kernel.result(self.mma, 0);
+        in_flight::wait(Builder::before(kernel, self.end), &[result])?;
         for op in &self.frees {
             kernel.move_op(*op, Position::Before(self.end));
         }

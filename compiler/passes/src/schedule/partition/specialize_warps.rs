@@ -27,14 +27,15 @@ use super::candidate::Candidate;
 use super::config::{self, PartitionConfig, PartitionSpec, Role};
 use super::defer_stores;
 use super::partitions;
+use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
 use crate::schedule::overlap::{overlap_promotion, pipeline_chained_dots};
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::{STORED_BYTES, holds, shared_bytes};
+use crate::schedule::resources::{SPARE_REGISTERS, STORED_BYTES, shared_bytes};
 use crate::schedule::tma::argument_maps;
 use crate::schedule::tma::tensor_maps::stored_tile;
-use crate::work::Scope;
 use crate::work::words::words_of_tile;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -108,17 +109,18 @@ pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
 const OVERLAP: u32 = 2;
 
 impl Candidate {
-    /// Whether consumers with so many registers hold what the loops need, beside results that wait to be stored.
-    fn holds(&self, kernel: &Kernel, waiting: &[Value], registers: u32) -> bool {
-        self.loops.iter().all(|of| {
+    /// The registers of a consumer in the loops, beside results that wait to be stored.
+    fn registers(&self, kernel: &Kernel, waiting: &[Value]) -> u32 {
+        let of_loop = |of: &ProducerLoop| {
             let mut held = waiting.to_vec();
             // Operands stay in registers while their dots are in flight together with others.
             if of.dependences(kernel).begin_early() {
                 let operands = of.mmas(kernel).into_iter().map(|mma| kernel.operand(mma, 0));
                 held.extend(operands.max_by_key(|operand| words_of_tile(kernel, *operand)));
             }
-            holds(kernel, Scope::Consumer(of.of, &held), registers)
-        })
+            estimate(kernel, Scope::Consumer(of.of, &held))
+        };
+        self.loops.iter().map(of_loop).max().unwrap_or(0)
     }
 
     /// How it is to be divided if `blocks` are to run on an SM at a time.
@@ -136,13 +138,14 @@ impl Candidate {
         let registers = |op: &Op| words_of_tile(kernel, kernel.result(*op, 0));
         let accs = mmas.iter().map(|of| of.iter().map(registers).sum::<u32>()).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
-        let suffices = self.holds(kernel, &[], own) || blocks == 1 && accs <= 192 && own >= accs;
+        let suffices =
+            self.registers(kernel, &[]) <= own + SPARE_REGISTERS || blocks == 1 && accs <= 192 && own >= accs;
         suffices.then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
             // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives.
             let waiting: Vec<Value> = self.stores.iter().map(|(store, _)| stored_tile(kernel, *store)).collect();
-            let fits = blocks == 1 && self.holds(kernel, &waiting, own);
+            let fits = blocks == 1 && self.registers(kernel, &waiting) <= own;
             // Promotions under the next dot need the registers, and hide more.
             let promotes = self.loops.iter().any(|of| overlap_promotion::fits(kernel, of.of, own));
             (fits && !promotes && defer_stores::can_wait(kernel, self)).then_some(())?;
