@@ -2,9 +2,7 @@
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Value};
 
-use super::pipeline::expander::{Ends, Expanded, StagedLoop, expand};
 use crate::PassError;
-use crate::pass::missing;
 
 /// Whether a dot can be waited for later than it is begun: its accumulators have 32 bits.
 pub(crate) fn can_be(kernel: &Kernel, mma: Op) -> bool {
@@ -24,27 +22,4 @@ pub(crate) fn wait(mut at: Builder<'_>, accs: &[Value]) -> Result<Op, PassError>
         kernel.replace_uses_except(*acc, kernel.result(wait, number), Some(wait));
     }
     Ok(wait)
-}
-
-/// Expands a loop whose steady state begins these dots, and has these waits for them; outside of it no dots overlap.
-pub(crate) fn expand_with_dots(
-    kernel: &mut Kernel,
-    of: Op,
-    order: Vec<(Op, u32)>,
-    mmas: &[Op],
-    waits: &[Op],
-) -> Result<Expanded, PassError> {
-    for mma in mmas {
-        *kernel.kind_mut(*mma) = OpKind::MmaAsync {};
-    }
-    let staged = StagedLoop::new(kernel, of, order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
-    let expanded = expand(kernel, staged)?;
-    for (op, copy) in expanded.before.iter().chain(&expanded.after) {
-        if mmas.contains(op) {
-            *kernel.kind_mut(*copy) = OpKind::Mma {};
-        } else if waits.contains(op) {
-            kernel.replace_op(*copy, kernel.operand(*copy, 0));
-        }
-    }
-    Ok(expanded)
 }

@@ -84,7 +84,8 @@ impl<'k> Words<'k> {
             matches!(kernel.kind(op), OpKind::DivSI {} | OpKind::DivUI {} | OpKind::RemSI {} | OpKind::RemUI {});
         let is_index = kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() > 1);
         ((takes || divides) && is_index).then_some(())?;
-        self.infos.constant(kernel.operand(op, 1)).is_some().then(|| kernel.operand(op, 0))
+        let [taken, by] = kernel.sides(op)?;
+        self.infos.constant(by).map(|_| taken)
     }
 }
 

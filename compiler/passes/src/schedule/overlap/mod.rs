@@ -14,7 +14,9 @@ use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Position};
 
 use super::in_flight;
+use super::pipeline::expander::{Ends, Expanded, StagedLoop, expand};
 use crate::PassError;
+use crate::pass::missing;
 use crate::work::{Scope, estimate};
 
 /// The allowed increase of registers per thread by operations that move under a dot.
@@ -89,6 +91,29 @@ fn independent(
     let mut moved: HashSet<Op> = free.iter().copied().filter(|op| wanted(*op)).collect();
     add_needed(kernel, &free, &mut moved);
     free.into_iter().filter(|op| moved.contains(op)).collect()
+}
+
+/// Expands a loop whose steady state begins these dots, and has these waits for them; outside of it no dots overlap.
+fn expand_with_dots(
+    kernel: &mut Kernel,
+    of: Op,
+    order: Vec<(Op, u32)>,
+    mmas: &[Op],
+    waits: &[Op],
+) -> Result<Expanded, PassError> {
+    for mma in mmas {
+        *kernel.kind_mut(*mma) = OpKind::MmaAsync {};
+    }
+    let staged = StagedLoop::new(kernel, of, order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
+    let expanded = expand(kernel, staged)?;
+    for (op, copy) in expanded.before.iter().chain(&expanded.after) {
+        if mmas.contains(op) {
+            *kernel.kind_mut(*copy) = OpKind::Mma {};
+        } else if waits.contains(op) {
+            kernel.replace_op(*copy, kernel.operand(*copy, 0));
+        }
+    }
+    Ok(expanded)
 }
 
 /// Executes operations while a dot is in flight: they move behind it in this order, and the wait for it follows them.

@@ -26,9 +26,9 @@ use rtc_abi::Plan;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, constant_bits, regions};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
-use super::{loops_of_partitions, registers_in_flight};
+use super::{expand_with_dots, loops_of_partitions, registers_in_flight};
 use crate::dependence::{operands, slice};
-use crate::schedule::in_flight::{self, expand_with_dots};
+use crate::schedule::in_flight;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop};
 use crate::tile::split_loops;
 use crate::work::words::words_of_tile;

@@ -28,10 +28,10 @@ use rtc_abi::Plan;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Value, view};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
-use super::{add_makers, loops_of_partitions, registers_in_flight};
+use super::{add_makers, expand_with_dots, loops_of_partitions, registers_in_flight};
 use crate::dependence::{DotDependences, operands};
 use crate::pass::missing;
-use crate::schedule::in_flight::{self, expand_with_dots};
+use crate::schedule::in_flight;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop};
 use crate::schedule::resources::holds;
 use crate::work::Scope;
