@@ -1,11 +1,11 @@
-//! Reads kernels in tile IR, each from a file whose name is a line of standard input, and prints for each the estimates of
-//! the registers of a thread: the usual one, the least one, and those that the kernel sets, or 0. `scripts/register_estimates`
-//! compares them with the assembler.
+//! Reads kernels in tile IR, each from a file whose name is a line of standard input, and prints for each the estimate of
+//! the registers of a thread, and those that the kernel sets, or 0. `scripts/register_estimates` compares them with the
+//! assembler.
 
 use std::io::BufRead;
 use std::process::ExitCode;
 
-use rtc_passes::work::{least_registers, registers};
+use rtc_passes::work::{Scope, estimate};
 
 fn main() -> ExitCode {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         match read.and_then(|text| rtc_ir::text::parse(&text).map_err(|error| error.to_string())) {
             Ok(kernel) => {
                 let set = kernel.registers_at_start().or(kernel.options.maxnreg).unwrap_or(0);
-                println!("{} {} {set}", registers(&kernel), least_registers(&kernel));
+                println!("{} {set}", estimate(&kernel, Scope::Kernel));
             }
             Err(error) => {
                 eprintln!("{line}: {error}");

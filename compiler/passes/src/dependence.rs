@@ -1,10 +1,34 @@
-//! Which dots of a loop's iteration depend on others of it: schedules follow from this, not from how many dots there are.
+//! What in a loop's iteration depends on what: the operations that values follow from, and the dots that follow from others.
+//! Schedules follow from the dependences of dots, not from how many there are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use rtc_ir::{Block, Kernel, Op, Value};
+use rtc_ir::{Block, Kernel, Op, Value, ValueDef};
 
 use crate::matrix_unit::is_dot;
+
+/// The operations of a loop's body that values follow from, through what the loop carries, too.
+pub(crate) fn slice(kernel: &Kernel, body: Block, roots: Vec<Value>) -> HashSet<Op> {
+    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
+    let (mut ops, mut carried, mut work) = (HashSet::new(), HashSet::new(), roots);
+    while let Some(value) = work.pop() {
+        match kernel.value(value).def {
+            ValueDef::Result(op, _) if kernel.op(op).parent == Some(body) && ops.insert(op) => {
+                work.extend(operands(kernel, op));
+            }
+            ValueDef::Arg(block, index) if block == body && index > 0 && carried.insert(index) => {
+                work.push(yields[index as usize - 1]);
+            }
+            _ => {}
+        }
+    }
+    ops
+}
+
+/// The operands of an operation, and of those in its blocks.
+pub(crate) fn operands(kernel: &Kernel, op: Op) -> impl Iterator<Item = Value> {
+    rtc_ir::walk_op(kernel, op).into_iter().flat_map(|op| kernel.op(op).operands.iter().copied())
+}
 
 /// The dots of an iteration, in program order, with those before them that they depend on.
 pub(crate) struct DotDependences {

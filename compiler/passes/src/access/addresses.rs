@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 
 use rtc_ir::effects::{EffectKind, Space};
-use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, ValueDef, constant_bits, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, constant_bits, regions};
 
 use super::in_place;
+use crate::dependence::slice;
 
 /// The part of a loop's body that some of its values follow from.
 pub(crate) struct Addresses {
@@ -18,26 +19,9 @@ pub(crate) struct Addresses {
 /// cannot be computed for later iterations.
 pub(crate) fn addresses(kernel: &Kernel, of: Op, roots: &[Value]) -> Option<Addresses> {
     let body = kernel.op(of).blocks[0];
-    let end = kernel.terminator(body)?;
-    let (mut ops, mut carried) = (HashSet::new(), HashSet::new());
-    let mut work = roots.to_vec();
-    while let Some(value) = work.pop() {
-        match kernel.value(value).def {
-            ValueDef::Result(op, _) if kernel.op(op).parent == Some(body) => {
-                if ops.insert(op) {
-                    is_repeatable(kernel, op).then_some(())?;
-                    work.extend(&kernel.op(op).operands);
-                }
-            }
-            ValueDef::Arg(block, index) if block == body && index > 0 => {
-                if carried.insert(index as usize - 1) {
-                    work.push(kernel.variadic(end)[index as usize - 1]);
-                }
-            }
-            ValueDef::Result(..) | ValueDef::Arg(..) => {}
-        }
-    }
-    let ops = kernel.ops(body).filter(|op| ops.contains(op)).collect();
+    let slice = slice(kernel, body, roots.to_vec());
+    slice.iter().all(|op| is_repeatable(kernel, *op)).then_some(())?;
+    let ops = kernel.ops(body).filter(|op| slice.contains(op)).collect();
     Some(Addresses { ops })
 }
 

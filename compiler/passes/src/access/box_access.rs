@@ -20,7 +20,7 @@ pub(crate) struct BoxAccess {
     /// From there to its first element.
     pub start: Poly,
     /// Dimensions of the tensor in which a tile has a single index, such as that of a batch.
-    pub outer: Vec<Outer>,
+    pub outer: Vec<BoxAxis>,
     /// By the dimensions of the tile.
     pub axes: Vec<BoxAxis>,
     /// The dimension of the tile that is innermost in memory.
@@ -36,7 +36,12 @@ pub(crate) struct BoxAccess {
 impl BoxAccess {
     /// Whether an index may be negative, so that the map begins before the tensor (`negative_indices.rs`).
     pub fn may_begin_before(&self) -> bool {
-        self.axes.iter().any(|axis| !axis.from_zero) || self.outer.iter().any(|outer| !outer.from_zero)
+        self.dimensions().any(|axis| !axis.from_zero)
+    }
+
+    /// The dimensions of the tensor.
+    pub fn dimensions(&self) -> impl Iterator<Item = &BoxAxis> {
+        self.outer.iter().chain(&self.axes)
     }
 
     /// Lets the map begin so far before the tensor that no index is negative, if that is allowed.
@@ -48,11 +53,7 @@ impl BoxAccess {
         if !is_allowed || self.axes.iter().any(wraps) {
             return Err(Refusal::NegativeIndex);
         }
-        for outer in self.outer.iter_mut().filter(|outer| !outer.from_zero) {
-            let Outer { index, stride, sizes, .. } = outer;
-            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
-        }
-        for axis in self.axes.iter_mut().filter(|axis| !axis.from_zero) {
+        for axis in self.outer.iter_mut().chain(&mut self.axes).filter(|axis| !axis.from_zero) {
             let BoxAxis { index, stride, sizes, .. } = axis;
             negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
         }
@@ -71,20 +72,7 @@ pub(crate) enum Fill {
     Either(Value),
 }
 
-/// A dimension of the tensor in which an access has a single index.
-#[derive(Clone, Debug)]
-pub(crate) struct Outer {
-    /// The place.
-    pub index: Poly,
-    /// From one place to the next.
-    pub stride: Poly,
-    /// The tensor ends there at the least of these, where a mask says so.
-    pub sizes: Vec<Poly>,
-    /// Whether the index is known to be at least 0.
-    pub from_zero: bool,
-}
-
-/// One dimension of an access.
+/// One dimension of the tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxAxis {
     /// The place of the box in the tensor.
@@ -97,6 +85,13 @@ pub(crate) struct BoxAxis {
     pub modulus: Option<Poly>,
     /// Whether the index is known to be at least 0.
     pub from_zero: bool,
+}
+
+impl BoxAxis {
+    /// A dimension in which an access has a single index, without what is known of that.
+    pub fn single(index: Poly, stride: Poly) -> BoxAxis {
+        BoxAxis { index, stride, sizes: Vec::new(), modulus: None, from_zero: false }
+    }
 }
 
 /// The least of some sizes as an expression for the host.

@@ -24,7 +24,7 @@ use rtc_ir::analysis::{Address, Affine, Mask, Poly, Ranges, Symbol, Term};
 use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, Value, constant_bits};
 
 use super::alignment::Alignment;
-use super::box_access::{BoxAccess, BoxAxis, Fill, Outer};
+use super::box_access::{BoxAccess, BoxAxis, Fill};
 use super::descriptors;
 use super::promises::{self, is_settled};
 use super::refusal::Refusal;
@@ -230,9 +230,8 @@ impl<'k> BoxAnalysis<'k> {
         }
         let mut axes = Vec::new();
         for (number, axis) in address.axes.iter().enumerate() {
-            if let Some(Outer { index, stride, sizes, from_zero }) = lone.as_ref().filter(|_| number != inner).cloned()
-            {
-                axes.push(BoxAxis { index, stride, sizes, modulus: None, from_zero });
+            if let Some(row) = lone.as_ref().filter(|_| number != inner) {
+                axes.push(row.clone());
                 continue;
             }
             let modulus = axis.modulus.as_ref().map(|form| form.poly.clone());
@@ -275,9 +274,7 @@ impl<'k> BoxAnalysis<'k> {
 
     /// Whether no place is negative at which a box begins.
     pub fn begins_inside(&self, access: &BoxAccess) -> Result<bool, Refusal> {
-        let mut places =
-            access.axes.iter().map(|axis| &axis.index).chain(access.outer.iter().map(|outer| &outer.index));
-        places.try_fold(true, |inside, place| Ok(inside && self.coordinate(place)?.low >= 0))
+        access.dimensions().try_fold(true, |inside, axis| Ok(inside && self.coordinate(&axis.index)?.low >= 0))
     }
 }
 

@@ -10,7 +10,7 @@
 use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Kernel, Shape, Value};
 
-use super::box_access::{BoxAccess, Fill, Outer};
+use super::box_access::{BoxAccess, BoxAxis, Fill};
 use super::refusal::Refusal;
 
 /// The suffix of a descriptor's address parameter.
@@ -47,10 +47,8 @@ pub(crate) fn of_argument(
     let is_part = |value: Value| kernel.params.iter().any(|param| param.value == value && param.name.contains('.'));
     let mentions = |poly: &Poly| poly.mentions(|symbol| matches!(symbol, Symbol::Scalar(value) if is_part(value)));
     if !is_part(access.base) {
-        let axes = access.axes.iter();
-        let of_axes = axes.flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
-        let of_outer = access.outer.iter().flat_map(|outer| outer.sizes.iter().chain([&outer.stride]));
-        let parts = of_axes.chain(of_outer).chain([&access.start]).any(mentions);
+        let of_axes = access.dimensions().flat_map(|axis| axis.sizes.iter().chain([&axis.stride]).chain(&axis.modulus));
+        let parts = of_axes.chain([&access.start]).any(mentions);
         return if parts { Err(Refusal::SizeInTuple) } else { Ok(None) };
     }
     let base = kernel.params.iter().find(|param| param.value == access.base).map_or("", |param| &param.name);
@@ -83,7 +81,7 @@ pub(crate) fn of_argument(
 
 /// The start and the single indices of an access, where those in leading dimensions of a descriptor are constants: they
 /// are part of the start otherwise, or absent.
-pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: Vec<Outer>) -> (Poly, Vec<Outer>) {
+pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: Vec<BoxAxis>) -> (Poly, Vec<BoxAxis>) {
     let param = kernel.params.iter().find(|param| param.value == base);
     let Some((name, rank)) = param.and_then(|param| descriptor_of(kernel, &param.name)) else { return (start, outer) };
     let (mut start, mut outer) = (start, outer);
@@ -92,7 +90,7 @@ pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: V
         let Some((index, rest)) = start.split(stride).filter(|(index, _)| index.value().is_some()) else { continue };
         let stride = Poly::symbol(stride);
         if outer.iter().all(|outer| outer.stride != stride) {
-            outer.push(Outer { index, stride, sizes: Vec::new(), from_zero: false });
+            outer.push(BoxAxis::single(index, stride));
             start = rest;
         }
     }
@@ -100,7 +98,7 @@ pub(crate) fn with_constants(kernel: &Kernel, base: Value, start: Poly, outer: V
 }
 
 /// Which of these dimensions is that of the rows of the matrix, where `base` is the address of a descriptor.
-pub(crate) fn row(kernel: &Kernel, base: Value, outer: &[Outer]) -> Option<usize> {
+pub(crate) fn row(kernel: &Kernel, base: Value, outer: &[BoxAxis]) -> Option<usize> {
     let param = kernel.params.iter().find(|param| param.value == base)?;
     let (name, rank) = descriptor_of(kernel, &param.name)?;
     let stride = Symbol::Scalar(parameter(kernel, &format!("{name}.strides.{}", rank - 2))?);

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use rtc_ir::analysis::{NameOf, Poly, Ranges, annotated};
 use rtc_ir::{Kernel, Op, OpKind};
 
-use super::box_access::{BoxAccess, BoxAxis, Fill, Outer};
+use super::box_access::{BoxAccess, BoxAxis, Fill};
 use super::box_analysis::BoxAnalysis;
 
 /// The kernel with a comment below each load, store and atomic operation on a tile.
@@ -59,7 +59,7 @@ fn shown(known: &BoxAnalysis<'_>, access: &BoxAccess, name: NameOf<'_>) -> Strin
         if all.is_empty() { String::new() } else { format!(" of {}", all.join(" and ")) }
     };
     out.push(':');
-    for Outer { index, stride, sizes: ends, .. } in &access.outer {
+    for BoxAxis { index, stride, sizes: ends, .. } in &access.outer {
         out.push_str(&format!(" [{}{}, stride {}, one]", poly(index), sizes(ends), poly(stride)));
     }
     for (axis, BoxAxis { index, stride, sizes: ends, modulus, .. }) in access.axes.iter().enumerate() {

@@ -13,7 +13,7 @@
 use rtc_abi::SmLimits;
 use rtc_ir::{Kernel, Phase};
 
-use crate::work::{has_dot, registers};
+use crate::work::{Scope, estimate, has_dot};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -22,7 +22,7 @@ pub const PASS: Pass = Pass { name: "set-maxnreg", needs: Phase::Laid, leaves: P
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let most = SmLimits::most_registers(kernel.options.num_warps * 32);
     let is_bound = kernel.options.maxnreg.is_some() || kernel.registers_at_start().is_some();
-    if !is_bound && has_dot(kernel) && registers(kernel) > most {
+    if !is_bound && has_dot(kernel) && estimate(kernel, Scope::Kernel) > most {
         kernel.options.maxnreg = Some(most);
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Passes that stage operands of dots in shared memory, ahead of time where a loop allows it.
 
+mod in_flight;
 pub mod insert_waits;
 pub mod invariant_divisors;
 pub mod operands;

@@ -4,16 +4,20 @@ use rtc_ir::Kernel;
 
 use super::insert_waits;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
+use crate::work::{Scope, estimate};
 use crate::{PassContext, PassError};
 
-/// The registers of a thread in addition to all tiles of a loop.
-pub(crate) const SCALAR_REGISTERS: u32 = 16;
-
-/// The registers of a thread in addition to its accumulators.
-pub(crate) const OTHER_REGISTERS: u32 = 56;
+/// By how many registers an estimate may be above those that there are: the assembler takes more than it needs, and computes
+/// values again before it spills. Not those of results that wait beside what a loop computes.
+pub(crate) const SPARE_REGISTERS: u32 = 20;
 
 /// Bytes of results per warp that go through shared memory at a time.
 pub(crate) const STORED_BYTES: u32 = 4096;
+
+/// Whether a thread with so many registers holds what a loop needs.
+pub(crate) fn holds(kernel: &Kernel, scope: Scope<'_>, registers: u32) -> bool {
+    estimate(kernel, scope) <= registers + SPARE_REGISTERS
+}
 
 /// The shared memory that a kernel takes; `None` if it is too much.
 pub(crate) fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {

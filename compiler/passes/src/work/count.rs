@@ -11,7 +11,7 @@ use rtc_ir::{
 use super::clock::{ARITHMETIC, BARRIER, Clock, GLOBAL, SHARED};
 use super::instructions::{BRANCH, LOOP, instructions};
 use super::programs::of_program;
-use super::{Launch, Unit, Work, registers};
+use super::{Launch, Scope, Unit, Work, estimate};
 use crate::matrix_unit;
 
 /// How often a loop is taken to run whose bounds are not known.
@@ -35,7 +35,7 @@ pub fn work(kernel: &Kernel, launch: &Launch, capability: u32) -> Work {
         launch,
         capability,
         known,
-        work: Work { registers: registers(kernel), is_certain: true, ..Work::default() },
+        work: Work { registers: estimate(kernel, Scope::Kernel), is_certain: true, ..Work::default() },
         weight: 1.0,
         depth: 0,
         loops: 0,

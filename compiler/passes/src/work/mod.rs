@@ -7,21 +7,25 @@
 //! | `count.rs` | the traversal of the kernel, with trip counts |
 //! | `clock.rs` | when the operations of one warp start and end |
 //! | `programs.rs` | which values differ between programs |
-//! | `registers.rs` | how many registers of a thread are live at the same time, in a kernel |
-//! | `pressure.rs` | the same for the tiles of one loop |
+//! | `registers.rs` | [`estimate`], the registers of a thread, in a kernel or one of its loops |
+//! | `live.rs` | from where to where values are live |
+//! | `words.rs` | how many registers a value takes |
 //!
 //! All are estimates; they are made for comparing kernels of one source with each other.
 
 mod clock;
 mod count;
 pub(crate) mod instructions;
-pub(crate) mod pressure;
+mod live;
 mod programs;
 mod registers;
+#[cfg(test)]
+mod tests;
+pub(crate) mod words;
 
 pub use count::work;
 pub(crate) use registers::has_dot;
-pub use registers::{least_registers, registers, registers_or_set};
+pub use registers::{Scope, estimate, registers_or_set};
 
 /// Who computes dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

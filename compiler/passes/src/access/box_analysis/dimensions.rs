@@ -4,7 +4,7 @@ use rtc_ir::Kernel;
 use rtc_ir::analysis::{Address, Bound, BoundSide, Interval, Mask, Poly, Symbol, Term, Wraps};
 
 use super::BoxAnalysis;
-use crate::access::box_access::Outer;
+use crate::access::box_access::BoxAxis;
 use crate::access::descriptors;
 use crate::access::host_values::divisor;
 use crate::access::refusal::Refusal;
@@ -15,9 +15,9 @@ const MOST_OUTER: usize = 3;
 impl BoxAnalysis<'_> {
     /// The offset that belongs to no dimension of the tile, as a start that the host computes and dimensions in which
     /// the access has a single index: `batch * stride` is index `batch` of one.
-    pub(super) fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<Outer>), Refusal> {
+    pub(super) fn outer(&self, rest: &Poly) -> Result<(Poly, Vec<BoxAxis>), Refusal> {
         let give_up = Refusal::IndexRange;
-        let (mut start, mut outer) = (Poly::default(), Vec::<Outer>::new());
+        let (mut start, mut outer) = (Poly::default(), Vec::<BoxAxis>::new());
         for term in rest.terms() {
             let (of_arguments, others): (Vec<Symbol>, Vec<Symbol>) = term
                 .symbols
@@ -34,7 +34,7 @@ impl BoxAnalysis<'_> {
             let (stride, index) = (by(of_arguments, term.factor), by(others, 1));
             match outer.iter_mut().find(|outer| outer.stride == stride) {
                 Some(outer) => outer.index = outer.index.plus(&index, 1).ok_or(give_up)?,
-                None => outer.push(Outer { index, stride, sizes: Vec::new(), from_zero: false }),
+                None => outer.push(BoxAxis::single(index, stride)),
             }
         }
         if outer.len() > MOST_OUTER {
@@ -44,14 +44,14 @@ impl BoxAnalysis<'_> {
     }
 
     /// The dimensions in which the access has a single index, with the bounds from conditions on the whole tile.
-    pub(super) fn bounded(&self, mut outer: Vec<Outer>, mask: &Mask) -> Result<Vec<Outer>, Refusal> {
+    pub(super) fn bounded(&self, mut outer: Vec<BoxAxis>, mask: &Mask) -> Result<Vec<BoxAxis>, Refusal> {
         for outer in &mut outer {
             outer.from_zero = self.coordinate(&outer.index)?.low >= 0;
         }
         for bound in mask.bounds.iter().filter(|bound| bound.axis.is_none()) {
             // Each dimension has a size of its own, where several have the same index.
-            let fits = |outer: &Outer| outer.index == bound.offset;
-            let is_open = |outer: &Outer| fits(outer) && outer.sizes.is_empty();
+            let fits = |outer: &BoxAxis| outer.index == bound.offset;
+            let is_open = |outer: &BoxAxis| fits(outer) && outer.sizes.is_empty();
             let at = outer.iter().position(is_open).or_else(|| outer.iter().position(fits));
             let at = at.ok_or(Refusal::MaskForm)?;
             match bound.side {
@@ -125,7 +125,7 @@ impl BoxAnalysis<'_> {
 
 /// The outer dimension that a 1 × N tile indexes. It is found among the dimensions that are not the tile's, and is
 /// removed from `outer`.
-pub(super) fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<Outer>) -> Option<Outer> {
+pub(super) fn lone_row(kernel: &Kernel, address: &Address, inner: usize, outer: &mut Vec<BoxAxis>) -> Option<BoxAxis> {
     let row = &address.axes[1 - inner];
     if row.size != 1 || row.stride.value() != Some(0) {
         return None;

@@ -19,8 +19,9 @@ use std::collections::HashSet;
 use rtc_ir::{Kernel, Op, OpKind, Phase, Position};
 use rtc_layout::Conversion;
 
-use super::{add_makers, run_under, takes_few_more};
+use super::{add_makers, independent, run_under, takes_few_more, takes_of};
 use crate::laid::conversions::conversion_of;
+use crate::schedule::in_flight::is_call;
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -33,7 +34,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     for of in rtc_ir::walk(kernel) {
         let OpKind::ForRange { .. } = kernel.kind(of) else { continue };
         for mma in mmas(kernel, of) {
-            let (late, early) = (delayed(kernel, &mma), independent(kernel, &mma));
+            let (late, early) = (delayed(kernel, &mma), independent_of(kernel, &mma));
             if late.is_empty() && early.is_empty() {
                 continue;
             }
@@ -76,9 +77,7 @@ impl Mma {
 /// The MMAs of a loop that are complete within the iteration.
 fn mmas(kernel: &Kernel, of: Op) -> Vec<Mma> {
     let body = kernel.op(of).blocks[0];
-    // The assembler lets no MMA be in flight at a call.
-    let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
-    if rtc_ir::walk_block(kernel, body).iter().any(calls) {
+    if rtc_ir::walk_block(kernel, body).into_iter().any(|op| is_call(kernel, op)) {
         return Vec::new();
     }
     let waits = |op: &Op| matches!(kernel.kind(*op), OpKind::MmaAwait {}) && kernel.op(*op).parent == Some(body);
@@ -102,21 +101,19 @@ fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
     // Under this MMA, what is made of the results of others would need registers beside its own.
     let mut of_others: HashSet<Op> = HashSet::new();
     for op in &ops[..place] {
-        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
-        if matrix_unit::is_dot(kernel.kind(*op)) || makers.any(|maker| of_others.contains(&maker)) {
+        if matrix_unit::is_dot(kernel.kind(*op)) || takes_of(kernel, *op, &of_others) {
             of_others.insert(*op);
         }
     }
     add_makers(kernel, &ops[..place], &mut late, |op| is_movable(kernel, op) && !of_others.contains(&op));
-    let mut moved: Vec<Op> = Vec::new();
+    let mut moved: HashSet<Op> = HashSet::new();
     for op in ops[..place].iter().filter(|op| late.contains(op)) {
-        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
         let converts = matches!(conversion_of(kernel, *op), Some(Conversion::Shared | Conversion::Shuffles(_)));
-        if converts || makers.any(|maker| moved.contains(&maker)) {
-            moved.push(*op);
+        if converts || takes_of(kernel, *op, &moved) {
+            moved.insert(*op);
         }
     }
-    moved
+    ops.into_iter().filter(|op| moved.contains(op)).collect()
 }
 
 /// Whether an operation only computes or converts.
@@ -126,23 +123,10 @@ fn is_movable(kernel: &Kernel, op: Op) -> bool {
 
 /// The conversions after an MMA that do not depend on it, with the operations after it that they are made of, in program
 /// order.
-fn independent(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
+fn independent_of(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
     let Some(body) = kernel.op(mma.of).parent else { return Vec::new() };
     let after: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mma.end()).skip(1).collect();
-    let mut late: HashSet<Op> = HashSet::from([mma.of, mma.end()]);
-    for op in &after {
-        let mut makers = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
-        if !is_movable(kernel, *op) || makers.any(|op| late.contains(&op)) {
-            late.insert(*op);
-        }
-    }
-    let mut needed: HashSet<Op> = HashSet::new();
-    for op in after.iter().rev().filter(|op| !late.contains(op)) {
-        let through_shared = conversion_of(kernel, *op) == Some(Conversion::Shared);
-        let users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
-        if through_shared || users.into_iter().any(|user| needed.contains(&user)) {
-            needed.insert(*op);
-        }
-    }
-    after.into_iter().filter(|op| needed.contains(op)).collect()
+    let through_shared = |op: Op| conversion_of(kernel, op) == Some(Conversion::Shared);
+    let dot = HashSet::from([mma.of, mma.end()]);
+    independent(kernel, &after, dot, |op| is_movable(kernel, op), |_| false, through_shared)
 }

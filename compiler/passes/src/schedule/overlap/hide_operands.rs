@@ -19,8 +19,8 @@ use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Value};
 
 use super::add_makers;
 use super::loops_of_partitions;
-use crate::schedule::resources::SCALAR_REGISTERS;
-use crate::work::pressure::pressure;
+use crate::schedule::in_flight;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -36,7 +36,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let registers = partitions.iter().find(|(known, _)| *known == of).map_or(REGISTERS_PER_THREAD, |(_, own)| *own);
         let mut moved = kernel.clone();
         run.begin(&mut moved)?;
-        if cx.plan.conversions == Some(true) || pressure(&moved, of) + SCALAR_REGISTERS <= registers {
+        if cx.plan.conversions == Some(true) || estimate(&moved, Scope::Loop(of, &[])) <= registers {
             *kernel = moved;
         }
     }
@@ -94,7 +94,7 @@ impl DotRun {
         let known = all.iter().filter(|op| is_wait(op)).all(|wait| waits.contains(wait));
         let inside = dots.iter().map(|dot| dot.of).chain(waits).all(|op| kernel.op(op).parent == Some(body));
         (dots.len() > 1 && known && inside && last.wait.is_none()).then_some(())?;
-        let wide = |dot: &WaitedDot| kernel.value_type(dot.acc(kernel)).elem().is_some_and(|elem| elem.bits() == 32);
+        let wide = |dot: &WaitedDot| in_flight::can_be(kernel, dot.of);
         let follows = |pair: &[WaitedDot]| {
             let acc = pair[0].acc(kernel);
             kernel.operand(pair[1].of, 2) == acc && kernel.users(acc) == [pair[1].of]
@@ -109,8 +109,8 @@ impl DotRun {
         let between = &ops[from + 1..to];
         // The assembler lets no dot be in flight at a call, and what others write to may be what a dot still reads.
         let forbids = |op: &Op| {
-            let kind = kernel.kind(*op);
-            matches!(kind, OpKind::Print { .. } | OpKind::Assertion { .. } | OpKind::LocalStore {} | OpKind::Barrier {})
+            matches!(kernel.kind(*op), OpKind::LocalStore {} | OpKind::Barrier {})
+                || in_flight::is_call(kernel, *op)
                 || !kernel.op(*op).blocks.is_empty()
         };
         (!between.iter().any(forbids)).then_some(())?;
@@ -136,8 +136,7 @@ impl DotRun {
         }
         let last = self.dots[self.dots.len() - 1].of;
         let acc = kernel.result(last, 0);
-        let mut at = Builder::after(kernel, last).await_dots(&[acc])?;
-        kernel.replace_uses_except(acc, kernel.result(at, 0), Some(at));
+        let mut at = in_flight::wait(Builder::after(kernel, last), &[acc])?;
         for free in &self.frees {
             kernel.move_op(*free, Position::After(at));
             at = *free;

@@ -16,11 +16,12 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Kernel, Op, OpKind, Phase, Position, Traits};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits};
 
 use super::{add_makers, issue_async_dots, loops_of_partitions};
-use crate::schedule::resources::SCALAR_REGISTERS;
-use crate::work::pressure::pressure;
+use crate::schedule::in_flight;
+use crate::schedule::resources::holds;
+use crate::work::Scope;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -35,7 +36,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let mut moved = kernel.clone();
         last.begin(&mut moved)?;
         // Moved operations extend the live ranges of their operands.
-        if cx.plan.reductions == Some(true) || pressure(&moved, of) + SCALAR_REGISTERS <= registers {
+        if cx.plan.reductions == Some(true) || holds(&moved, Scope::Loop(of, &[]), registers) {
             *kernel = moved;
         }
     }
@@ -87,7 +88,8 @@ impl LastMma {
             kernel.move_op(*op, Position::Before(self.after_other));
         }
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
-        issue_async_dots::wait(kernel, self.end, &[self.mma])?;
+        let result = kernel.result(self.mma, 0);
+        in_flight::wait(Builder::before(kernel, self.end), &[result])?;
         for op in &self.frees {
             kernel.move_op(*op, Position::Before(self.end));
         }

@@ -20,7 +20,8 @@ use rtc_ir::effects::Space;
 use rtc_ir::{Kernel, Op, OpKind, Phase};
 
 use super::guarded_mma::{is_movable, is_view, reads_row};
-use super::{loops_of_partitions, run_under, takes_few_more};
+use super::{independent, loops_of_partitions, run_under, takes_few_more};
+use crate::schedule::in_flight::is_call;
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -54,8 +55,8 @@ impl HiddenReads {
         let ops: Vec<Op> = kernel.ops(body).collect();
         // Dots in flight already have been given what runs under them; the assembler lets none be in flight at a call.
         let keeps = |op: &Op| match kernel.kind(*op) {
-            OpKind::MmaAsync {} | OpKind::Print { .. } | OpKind::Assertion { .. } => true,
-            kind => matrix_unit::is_dot(kind) && kernel.op(*op).parent != Some(body),
+            OpKind::MmaAsync {} => true,
+            kind => is_call(kernel, *op) || matrix_unit::is_dot(kind) && kernel.op(*op).parent != Some(body),
         };
         let all = rtc_ir::walk_block(kernel, body);
         (!all.iter().any(keeps)).then_some(())?;
@@ -74,10 +75,13 @@ impl HiddenReads {
         let writes = all.iter().any(stores);
         let can_move = |op: Op| (is_movable(kernel, op) || is_view(kernel, op)) && !(writes && is_load(kernel, op));
 
-        let after = independent(kernel, &ops, place, &can_move);
+        let behind: Vec<Op> = ops[place + 1..].iter().skip_while(|op| is_release(kernel, **op)).copied().collect();
+        let row = |op: Op| reads_row(kernel, op);
+        let reads = |op: Op| row(op) || is_load(kernel, op);
+        let after = independent(kernel, &behind, HashSet::from([mma]), |op| can_move(op) || row(op), row, reads);
         let before = if first <= guard { delayed(kernel, &ops, first..guard, place, &can_move) } else { Vec::new() };
-        let reads = |op: &Op| matches!(kernel.kind(*op), OpKind::LocalLoad {}) || is_load(kernel, *op);
-        before.iter().chain(&after).any(reads).then_some(HiddenReads { mma, before, after })
+        let gives = |op: &Op| matches!(kernel.kind(*op), OpKind::LocalLoad {}) || is_load(kernel, *op);
+        before.iter().chain(&after).any(gives).then_some(HiddenReads { mma, before, after })
     }
 }
 
@@ -89,31 +93,6 @@ fn is_release(kernel: &Kernel, op: Op) -> bool {
 /// Whether an operation loads from global memory.
 fn is_load(kernel: &Kernel, op: Op) -> bool {
     matches!(kernel.kind(op), OpKind::Load { .. })
-}
-
-/// The reads after a dot that do not depend on it, with what they are made of, in program order.
-fn independent(kernel: &Kernel, ops: &[Op], dot: usize, can_move: &dyn Fn(Op) -> bool) -> Vec<Op> {
-    let after: Vec<Op> = ops[dot + 1..].iter().skip_while(|op| is_release(kernel, **op)).copied().collect();
-    let mut stays: HashSet<Op> = HashSet::from([ops[dot]]);
-    let mut in_order = true;
-    for op in &after {
-        let made_of = kernel.op(*op).operands.iter().filter_map(|value| kernel.def_op(*value));
-        let depends = made_of.into_iter().any(|made| stays.contains(&made));
-        let row = reads_row(kernel, *op);
-        if depends || !(can_move(*op) || row && in_order) {
-            stays.insert(*op);
-            in_order &= !row;
-        }
-    }
-    let mut moved: HashSet<Op> = HashSet::new();
-    for op in after.iter().rev().filter(|op| !stays.contains(op)) {
-        let used =
-            kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value)).any(|user| moved.contains(&user));
-        if used || reads_row(kernel, *op) || is_load(kernel, *op) {
-            moved.insert(*op);
-        }
-    }
-    after.into_iter().filter(|op| moved.contains(op)).collect()
 }
 
 /// The reads of rows in part of a loop's body before a dot that only operations behind it use, in program order.

@@ -22,7 +22,9 @@ use std::collections::HashSet;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value, view};
 
 use super::guarded_mma::is_view;
-use super::loops_of_partitions;
+use super::{add_needed, loops_of_partitions};
+use crate::dependence::operands;
+use crate::schedule::in_flight;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -59,12 +61,9 @@ pub(crate) fn mmas(kernel: &Kernel, body: Block) -> Option<Vec<Op>> {
             let before = kernel.ops(body).take_while(|other| other != op);
             buffer.is_some() && before.filter(is_dot).all(|mma| !reads(kernel, mma, buffer))
         }
-        // The assembler lets no dot be in flight at a call.
-        OpKind::Print { .. } | OpKind::Assertion { .. } => false,
-        _ => true,
+        _ => !in_flight::is_call(kernel, *op),
     });
-    let wide = |op: &Op| kernel.value_type(kernel.result(*op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
-    (alone && mmas.len() > 1 && mmas.iter().all(wide)).then_some(mmas)
+    (alone && mmas.len() > 1 && mmas.iter().all(|mma| in_flight::can_be(kernel, *mma))).then_some(mmas)
 }
 
 /// Whether a dot has an operand in this allocation.
@@ -86,12 +85,7 @@ fn independent(kernel: &Kernel, body: Block, mmas: &[Op]) -> Vec<Vec<Op>> {
         }
         let before: Vec<Op> = after_first.iter().copied().take_while(|op| op != mma).collect();
         let mut needed: HashSet<Op> = HashSet::from([*mma]);
-        for op in before.iter().rev() {
-            let users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
-            if users.into_iter().any(|user| needed.contains(&user)) {
-                needed.insert(*op);
-            }
-        }
+        add_needed(kernel, &before, &mut needed);
         let waits = before.iter().filter(|op| matches!(kernel.kind(**op), OpKind::BarrierWait {}));
         needed.extend(waits);
         let movable = |op: &Op| {
@@ -123,7 +117,7 @@ fn hoist(kernel: &mut Kernel, first: Op, early: &[Vec<Op>]) {
 
 /// Begins the dots without waiting for them, and waits for each before its accumulators are used.
 fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError> {
-    let mut under_way: Vec<Op> = Vec::new();
+    let mut under_way: Vec<Value> = Vec::new();
     let mut frees = Vec::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
         if let OpKind::BarrierArrive { .. } = kernel.kind(op)
@@ -131,34 +125,22 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
         {
             frees.push(op);
         }
-        let within = rtc_ir::walk_op(kernel, op).into_iter();
-        let used: Vec<Value> = within.flat_map(|op| kernel.op(op).operands.clone()).collect();
-        let is_used = |mma: &Op| used.contains(&kernel.result(*mma, 0));
-        if let Some(last) = under_way.iter().rposition(is_used) {
-            let complete: Vec<Op> = under_way.drain(..=last).collect();
-            wait(kernel, op, &complete)?;
+        let used: Vec<Value> = operands(kernel, op).collect();
+        if let Some(last) = under_way.iter().rposition(|acc| used.contains(acc)) {
+            let complete: Vec<Value> = under_way.drain(..=last).collect();
+            in_flight::wait(Builder::before(kernel, op), &complete)?;
         }
         if mmas.contains(&op) {
             *kernel.kind_mut(op) = OpKind::MmaAsync {};
-            under_way.push(op);
+            under_way.push(kernel.result(op, 0));
         }
     }
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
     if !under_way.is_empty() {
-        wait(kernel, end, &under_way)?;
+        in_flight::wait(Builder::before(kernel, end), &under_way)?;
     }
     for free in frees {
         kernel.move_op(free, Position::Before(end));
-    }
-    Ok(())
-}
-
-/// Waits for these dots, and replaces later uses of their accumulators.
-pub(super) fn wait(kernel: &mut Kernel, before: Op, mmas: &[Op]) -> Result<(), PassError> {
-    let accs: Vec<Value> = mmas.iter().map(|mma| kernel.result(*mma, 0)).collect();
-    let wait = Builder::before(kernel, before).await_dots(&accs)?;
-    for (number, acc) in accs.into_iter().enumerate() {
-        kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
     }
     Ok(())
 }

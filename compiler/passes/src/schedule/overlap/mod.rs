@@ -14,8 +14,11 @@ use std::collections::HashSet;
 use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Position};
 
+use super::in_flight;
+use super::pipeline::expander::{Ends, Expanded, StagedLoop, expand};
 use crate::PassError;
-use crate::work::pressure::pressure;
+use crate::pass::missing;
+use crate::work::{Scope, estimate};
 
 /// The allowed increase of registers per thread by operations that move under a dot.
 const FEW_REGISTERS: u32 = 8;
@@ -51,6 +54,69 @@ fn add_makers(kernel: &Kernel, ops: &[Op], set: &mut HashSet<Op>, may: impl Fn(O
     }
 }
 
+/// Adds to a set those of some operations, in program order, whose results operations of the set use.
+fn add_needed(kernel: &Kernel, ops: &[Op], set: &mut HashSet<Op>) {
+    for op in ops.iter().rev() {
+        let mut users = kernel.op(*op).results.iter().flat_map(|value| kernel.users(*value));
+        if users.any(|user| set.contains(&user)) {
+            set.insert(*op);
+        }
+    }
+}
+
+/// Whether an operation takes results of others.
+fn takes_of(kernel: &Kernel, op: Op, others: &HashSet<Op>) -> bool {
+    kernel.op(op).operands.iter().filter_map(|value| kernel.def_op(*value)).any(|made| others.contains(&made))
+}
+
+/// Those of some operations, in program order, that can be done before all that depends on a dot: the `wanted` ones, and what
+/// these need. Each of them `may` move, and `ordered` ones stay in order.
+fn independent(
+    kernel: &Kernel,
+    ops: &[Op],
+    dot: HashSet<Op>,
+    may: impl Fn(Op) -> bool,
+    ordered: impl Fn(Op) -> bool,
+    wanted: impl Fn(Op) -> bool,
+) -> Vec<Op> {
+    let mut stay = dot;
+    let mut in_order = true;
+    for op in ops {
+        let is_ordered = ordered(*op);
+        if takes_of(kernel, *op, &stay) || !may(*op) || is_ordered && !in_order {
+            stay.insert(*op);
+            in_order &= !is_ordered;
+        }
+    }
+    let free: Vec<Op> = ops.iter().copied().filter(|op| !stay.contains(op)).collect();
+    let mut moved: HashSet<Op> = free.iter().copied().filter(|op| wanted(*op)).collect();
+    add_needed(kernel, &free, &mut moved);
+    free.into_iter().filter(|op| moved.contains(op)).collect()
+}
+
+/// Expands a loop whose steady state begins these dots, and has these waits for them; outside of it no dots overlap.
+fn expand_with_dots(
+    kernel: &mut Kernel,
+    of: Op,
+    order: Vec<(Op, u32)>,
+    mmas: &[Op],
+    waits: &[Op],
+) -> Result<Expanded, PassError> {
+    for mma in mmas {
+        *kernel.kind_mut(*mma) = OpKind::MmaAsync {};
+    }
+    let staged = StagedLoop::new(kernel, of, order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
+    let expanded = expand(kernel, staged)?;
+    for (op, copy) in expanded.before.iter().chain(&expanded.after) {
+        if mmas.contains(op) {
+            *kernel.kind_mut(*copy) = OpKind::Mma {};
+        } else if waits.contains(op) {
+            kernel.replace_op(*copy, kernel.operand(*copy, 0));
+        }
+    }
+    Ok(expanded)
+}
+
 /// Executes operations while a dot is in flight: they move behind it in this order, and the wait for it follows them.
 fn run_under(kernel: &mut Kernel, mma: Op, ops: impl IntoIterator<Item = Op>) -> Result<(), PassError> {
     let mut at = mma;
@@ -60,12 +126,12 @@ fn run_under(kernel: &mut Kernel, mma: Op, ops: impl IntoIterator<Item = Op>) ->
     }
     *kernel.kind_mut(mma) = OpKind::MmaAsync {};
     let result = kernel.result(mma, 0);
-    let wait = Builder::after(kernel, at).await_dots(&[result])?;
-    kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
+    in_flight::wait(Builder::after(kernel, at), &[result])?;
     Ok(())
 }
 
 /// Whether a loop takes hardly more registers than in the kernel before.
 fn takes_few_more(before: &Kernel, after: &Kernel, of: Op) -> bool {
-    pressure(after, of) <= pressure(before, of) + FEW_REGISTERS
+    let registers = |kernel: &Kernel| estimate(kernel, Scope::Loop(of, &[]));
+    registers(after) <= registers(before) + FEW_REGISTERS
 }

@@ -23,21 +23,20 @@
 use std::collections::HashSet;
 
 use rtc_abi::Plan;
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, ValueDef, constant_bits, regions};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Value, constant_bits, regions};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
-use super::{loops_of_partitions, registers_in_flight};
-use crate::pass::missing;
-use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
+use super::{expand_with_dots, loops_of_partitions, registers_in_flight};
+use crate::dependence::{operands, slice};
+use crate::schedule::in_flight;
+use crate::schedule::pipeline::expander::{Ends, StagedLoop};
 use crate::tile::split_loops;
-use crate::work::pressure::words_of_tile;
+use crate::work::words::words_of_tile;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "overlap-promotion", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The registers of a thread in addition to sums and results of dots.
-const OTHER_REGISTERS: u32 = 32;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let loops = loops(kernel, cx.plan);
@@ -48,9 +47,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if changed { crate::tile::dce::run(kernel, cx) } else { Ok(()) }
 }
 
-/// Whether a consumer with so many registers can hold the results of a loop's dots twice, and its sums.
+/// Whether a consumer with so many registers can hold the results of a loop's dots twice.
 pub(crate) fn fits(kernel: &Kernel, of: Op, registers: u32) -> bool {
-    results(kernel, of).is_some_and(|results| held(kernel, of, &results) + OTHER_REGISTERS <= registers)
+    results(kernel, of).is_some_and(|results| estimate(kernel, Scope::Consumer(of, &results)) <= registers)
 }
 
 /// The loops of partitions for which the registers suffice, or all if the plan asks for it.
@@ -73,22 +72,11 @@ fn results(kernel: &Kernel, of: Op) -> Option<Vec<Value>> {
     let all = rtc_ir::walk_block(kernel, body);
     let mmas: Vec<Op> = all.into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
     let is_plain = |mma: &Op| {
-        let (acc, result) = (kernel.operand(*mma, 2), kernel.result(*mma, 0));
+        let acc = kernel.operand(*mma, 2);
         let is_new = constant_bits(kernel, acc).is_some() || regions::is_outside(kernel, acc, of);
-        let wide = kernel.value_type(result).elem().is_some_and(|elem| elem.bits() == 32);
-        kernel.op(*mma).parent == Some(body) && wide && is_new
+        kernel.op(*mma).parent == Some(body) && in_flight::can_be(kernel, *mma) && is_new
     };
     (!mmas.is_empty() && mmas.iter().all(is_plain)).then(|| mmas.iter().map(|mma| kernel.result(*mma, 0)).collect())
-}
-
-/// The registers of the sums that these results are promoted to, and of the results in two iterations.
-fn held(kernel: &Kernel, of: Op, results: &[Value]) -> u32 {
-    let body = kernel.op(of).blocks[0];
-    let promoted = promotions(kernel, body, results);
-    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
-    let sums = yields.iter().filter(|value| kernel.def_op(**value).is_some_and(|made| promoted.contains(&made)));
-    let words = |value: &Value| words_of_tile(kernel, *value);
-    sums.map(words).sum::<u32>() + 2 * results.iter().map(words).sum::<u32>()
 }
 
 /// The operations of a loop's body that follow from these values.
@@ -97,8 +85,7 @@ fn promotions(kernel: &Kernel, body: Block, results: &[Value]) -> HashSet<Op> {
     let mut values: HashSet<Value> = results.iter().copied().collect();
     let mut promotions = HashSet::new();
     for op in kernel.ops(body).filter(|op| Some(*op) != end) {
-        let within = rtc_ir::walk_op(kernel, op);
-        if within.iter().any(|op| kernel.op(*op).operands.iter().any(|value| values.contains(value))) {
+        if operands(kernel, op).any(|value| values.contains(&value)) {
             promotions.insert(op);
             values.extend(&kernel.op(op).results);
         }
@@ -155,49 +142,22 @@ impl PromotingLoop {
     /// Begins the dots without waiting for them, and waits behind the promotion of those of the iteration before.
     fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
         let end = self.order.len() - self.mmas.len();
+        let mmas: Vec<Op> = self.mmas.iter().map(|guarded| guarded.mma).collect();
         let mut waits = Vec::new();
-        for guarded in &self.mmas {
-            *kernel.kind_mut(guarded.mma) = OpKind::MmaAsync {};
-            let result = kernel.result(guarded.mma, 0);
-            let wait = Builder::after(kernel, guarded.mma).await_dots(&[result])?;
-            kernel.replace_uses_except(result, kernel.result(wait, 0), Some(wait));
-            waits.push(wait);
+        for mma in &mmas {
+            let result = kernel.result(*mma, 0);
+            waits.push(in_flight::wait(Builder::after(kernel, *mma), &[result])?);
         }
         self.order.splice(end..end, waits.iter().map(|wait| (*wait, 0)));
-        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
-        let expanded = expand(kernel, staged)?;
-        // Outside of the loop no dots overlap.
-        for (op, copy) in expanded.before {
-            if self.mmas.iter().any(|guarded| guarded.mma == op) {
-                *kernel.kind_mut(copy) = OpKind::Mma {};
-            } else if waits.contains(&op) {
-                kernel.replace_op(copy, kernel.operand(copy, 0));
-            }
-        }
+        let expanded = expand_with_dots(kernel, self.of, self.order, &mmas, &waits)?;
         split_loops::unroll(kernel, expanded.of, 2)?;
         Ok(())
     }
 }
 
-/// The operations of a loop's body that these need, themselves among them, through what the loop carries, too.
+/// The operations of a loop's body that these need, themselves among them.
 fn needed(kernel: &Kernel, body: Block, first: Vec<Op>) -> HashSet<Op> {
-    let yields = kernel.terminator(body).map(|end| kernel.variadic(end).to_vec()).unwrap_or_default();
-    let (mut needed, mut carried, mut work) = (HashSet::new(), HashSet::new(), first);
-    while let Some(op) = work.pop() {
-        if !needed.insert(op) {
-            continue;
-        }
-        let within = rtc_ir::walk_op(kernel, op);
-        let mut values: Vec<Value> = within.into_iter().flat_map(|op| kernel.op(op).operands.clone()).collect();
-        while let Some(value) = values.pop() {
-            match kernel.value(value).def {
-                ValueDef::Result(made, _) if kernel.op(made).parent == Some(body) => work.push(made),
-                ValueDef::Arg(block, index) if block == body && index > 0 && carried.insert(index) => {
-                    values.push(yields[index as usize - 1]);
-                }
-                _ => {}
-            }
-        }
-    }
+    let mut needed = slice(kernel, body, first.iter().flat_map(|op| operands(kernel, *op)).collect());
+    needed.extend(first);
     needed
 }

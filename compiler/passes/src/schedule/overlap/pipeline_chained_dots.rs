@@ -28,18 +28,18 @@ use rtc_abi::Plan;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Value, view};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
-use super::{add_makers, loops_of_partitions, registers_in_flight};
-use crate::dependence::DotDependences;
+use super::{add_makers, expand_with_dots, loops_of_partitions, registers_in_flight};
+use crate::dependence::{DotDependences, operands};
 use crate::pass::missing;
-use crate::schedule::pipeline::expander::{Ends, StagedLoop, expand};
-use crate::work::pressure::words_of_tile;
+use crate::schedule::in_flight;
+use crate::schedule::pipeline::expander::{Ends, StagedLoop};
+use crate::schedule::resources::holds;
+use crate::work::Scope;
+use crate::work::words::words_of_tile;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "pipeline-chained-dots", needs: Phase::Laid, leaves: Phase::Laid, run };
-
-/// The registers of a thread in addition to the accumulators of all dots and the operand of the last one.
-const OTHER_REGISTERS: u32 = 40;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let pairs = pairs(kernel, cx.plan);
@@ -63,8 +63,9 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
     let most = registers_in_flight(kernel);
     let fitting = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
         let dots = ChainedDots::of(kernel, of)?;
-        let held = dots.registers(kernel);
-        (plan.chained == Some(true) || held <= most && held + OTHER_REGISTERS <= registers).then_some(dots)
+        let operand = kernel.operand(dots.last.mma, 0);
+        let fits = dots.registers(kernel) <= most && holds(kernel, Scope::Loop(of, &[operand]), registers);
+        (plan.chained == Some(true) || fits).then_some(dots)
     });
     let mut found: Vec<ChainedDots> = fitting.collect();
     // Loops that mask scores run for the few blocks of keys at an edge, beside one without masks for the others. With both
@@ -108,12 +109,13 @@ impl ChainedDots {
         let mut first = guarded.collect::<Option<Vec<GuardedMma>>>()?;
         let last = first.pop()?;
         let dots: Vec<Op> = first.iter().flat_map(GuardedMma::all).collect();
-        let wide = |dot: &GuardedMma| {
-            let is_wide = kernel.value_type(kernel.result(dot.mma, 0)).elem().is_some_and(|elem| elem.bits() == 32);
+        let overlaps = |dot: &GuardedMma| {
             // The operands of the dots of the next iteration come while those of the last one are still read.
-            is_wide && dot.slots(kernel) > 1
+            in_flight::can_be(kernel, dot.mma) && dot.slots(kernel) > 1
         };
-        if !first.iter().chain([&last]).all(wide) || kernel.value_type(kernel.operand(last.mma, 0)).shape().is_none() {
+        if !first.iter().chain([&last]).all(overlaps)
+            || kernel.value_type(kernel.operand(last.mma, 0)).shape().is_none()
+        {
             return None;
         }
         let results = used_later(kernel, &ops, &first)?;
@@ -164,35 +166,19 @@ impl ChainedDots {
     /// next iteration.
     fn overlap(mut self, kernel: &mut Kernel) -> Result<(), PassError> {
         let mmas: Vec<Op> = self.first.iter().chain([&self.last]).map(|dot| dot.mma).collect();
-        for mma in &mmas {
-            *kernel.kind_mut(*mma) = OpKind::MmaAsync {};
-        }
         let carried = kernel.block(kernel.op(self.of).blocks[0]).args[self.acc + 1];
         let start = kernel.first_op(kernel.op(self.of).blocks[0]).ok_or_else(|| missing("a loop"))?;
-        let before = Builder::before(kernel, start).await_dots(&[carried])?;
-        kernel.replace_uses_except(carried, kernel.result(before, 0), Some(before));
+        let before = in_flight::wait(Builder::before(kernel, start), &[carried])?;
         self.order.insert(0, (before, 1));
         let last = self.last.mma;
         let begun = self.first.last().ok_or_else(|| missing("a dot"))?.mma;
         let mut waits = Vec::new();
         for result in &self.results {
-            let wait = Builder::after(kernel, begun).await_dots(&[*result])?;
-            kernel.replace_uses_except(*result, kernel.result(wait, 0), Some(wait));
-            waits.push(wait);
+            waits.push(in_flight::wait(Builder::after(kernel, begun), &[*result])?);
         }
         let place = self.order.iter().position(|(op, _)| *op == last).ok_or_else(|| missing("a dot"))? + 1;
         self.order.splice(place..place, waits.iter().map(|wait| (*wait, 0)));
-
-        let staged = StagedLoop::new(kernel, self.of, self.order, Ends::Peeled).ok_or_else(|| missing("a loop"))?;
-        let expanded = expand(kernel, staged)?;
-        // Outside of the loop no dots overlap.
-        for (op, copy) in expanded.before.into_iter().chain(expanded.after) {
-            if mmas.contains(&op) {
-                *kernel.kind_mut(copy) = OpKind::Mma {};
-            } else if waits.contains(&op) {
-                kernel.replace_op(copy, kernel.operand(copy, 0));
-            }
-        }
+        expand_with_dots(kernel, self.of, self.order, &mmas, &waits)?;
         Ok(())
     }
 }
@@ -201,12 +187,10 @@ impl ChainedDots {
 /// another dot adds to is not used otherwise.
 fn used_later(kernel: &Kernel, ops: &[Op], first: &[GuardedMma]) -> Option<Vec<Value>> {
     let mmas: Vec<Op> = first.iter().map(|dot| dot.mma).collect();
-    let uses = |op: Op| {
-        kernel.op(op).operands.iter().any(|value| kernel.def_op(*value).is_some_and(|made| mmas.contains(&made)))
-    };
+    let uses = |op: Op| operands(kernel, op).any(|value| kernel.def_op(value).is_some_and(|made| mmas.contains(&made)));
     let last = *mmas.last()?;
     let mut between = ops.iter().take_while(|op| **op != last).filter(|op| !mmas.contains(op));
-    if between.any(|op| rtc_ir::walk_op(kernel, *op).into_iter().any(uses)) {
+    if between.any(|op| uses(*op)) {
         return None;
     }
     let mut results = Vec::new();

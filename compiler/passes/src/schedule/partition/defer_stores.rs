@@ -28,6 +28,7 @@ use super::packed_pairs::{packed, pair_axis, unpacked};
 use crate::PassError;
 use crate::access::addresses::memory;
 use crate::pass::missing;
+use crate::schedule::in_flight;
 use crate::schedule::tma::coordinates::{BoxCoordinates, Names};
 use crate::schedule::tma::kernel_tensor_maps;
 use crate::schedule::tma::tensor_maps::{StoreMap, stored_tile};
@@ -45,11 +46,10 @@ pub(crate) fn can_wait(kernel: &Kernel, found: &Candidate) -> bool {
     let body = kernel.op(of).blocks[0];
     let mmas: Vec<Op> =
         rtc_ir::walk_block(kernel, body).into_iter().filter(|op| matches!(kernel.kind(*op), OpKind::Mma {})).collect();
-    let wide = |op: Op| kernel.value_type(kernel.result(op, 0)).elem().is_some_and(|elem| elem.bits() == 32);
     let behind = is_behind(kernel, of, branch_of(kernel, found, store).unwrap_or(store));
     let narrow = kernel.value_type(stored_tile(kernel, store)).elem().is_some_and(|elem| elem.bits() == 16);
     let stays = !found.has_work_between(kernel)
-        && mmas.last().is_some_and(|op| wide(*op) && kernel.op(*op).parent == Some(body));
+        && mmas.last().is_some_and(|op| in_flight::can_be(kernel, *op) && kernel.op(*op).parent == Some(body));
     let pairs = kernel.layout_of(stored_tile(kernel, store)).and_then(pair_axis).is_some();
     around(kernel, found).is_some() && counts && stays && behind && narrow && pairs && in_order(kernel, of, store)
 }
@@ -171,7 +171,10 @@ pub(crate) fn defer(
 
     let of = found.loops[0].of;
     store_under_dot(kernel, of, turns, out, &within, elem)?;
-    store_rest(kernel, of, out, &within, elem)?;
+    // The pieces for which the loop has too few iterations follow right after it: the new results are converted later, and
+    // then use the same registers.
+    let (left, upper) = (kernel.next_op(of).ok_or_else(|| missing("an end"))?, view::ForRange::at(kernel, of).upper());
+    store_pieces(kernel, left, out, &within, elem, (upper, Predicate::Le))?;
     kernel.erase(*op);
     let next = kernel.next_op(first).ok_or_else(|| missing("an end"))?;
     let after = last(true).ok_or_else(|| missing("a value"))?;
@@ -184,7 +187,7 @@ fn store_under_dot(
     of: Op,
     turns: PathStep,
     out: Value,
-    last: &DeferredResult,
+    within: &DeferredResult,
     elem: Elem,
 ) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
@@ -193,31 +196,26 @@ fn store_under_dot(
     *kernel.kind_mut(mma) = OpKind::MmaAsync {};
     keep_acc(kernel, of, mma, turns)?;
     let acc = kernel.result(mma, 0);
-    let wait = Builder::after(kernel, mma).await_dots(&[acc])?;
-    kernel.replace_uses_except(acc, kernel.result(wait, 0), Some(wait));
+    let wait = in_flight::wait(Builder::after(kernel, mma), &[acc])?;
     let index = kernel.block(body).args[0];
-    for number in 0..last.store.pieces {
-        let count = constant_like(kernel, wait, index, number)?;
-        let mut builder = Builder::before(kernel, wait);
-        let now = builder.cmpi(index, count, Predicate::Eq)?;
-        let condition = builder.andi(now, last.there)?;
-        let inside = branch(kernel, wait, condition)?;
-        store_piece(kernel, inside, out, last, number, elem)?;
-    }
-    Ok(())
+    store_pieces(kernel, wait, out, within, elem, (index, Predicate::Eq))
 }
 
-/// Stores the pieces for which a loop has too few iterations right after the loop: the new results are converted later,
-/// and then use the same registers.
-fn store_rest(kernel: &mut Kernel, of: Op, out: Value, last: &DeferredResult, elem: Elem) -> Result<(), PassError> {
-    let left = kernel.next_op(of).ok_or_else(|| missing("an end"))?;
-    let upper = view::ForRange::at(kernel, of).upper();
+/// Stores each piece if there is something and its number fulfils a condition: `of` compared with it.
+fn store_pieces(
+    kernel: &mut Kernel,
+    before: Op,
+    out: Value,
+    last: &DeferredResult,
+    elem: Elem,
+    (of, predicate): (Value, Predicate),
+) -> Result<(), PassError> {
     for number in 0..last.store.pieces {
-        let count = constant_like(kernel, left, upper, number)?;
-        let mut builder = Builder::before(kernel, left);
-        let few = builder.cmpi(upper, count, Predicate::Le)?;
-        let condition = builder.andi(few, last.there)?;
-        let inside = branch(kernel, left, condition)?;
+        let count = constant_like(kernel, before, of, number)?;
+        let mut builder = Builder::before(kernel, before);
+        let now = builder.cmpi(of, count, predicate)?;
+        let condition = builder.andi(now, last.there)?;
+        let inside = branch(kernel, before, condition)?;
         store_piece(kernel, inside, out, last, number, elem)?;
     }
     Ok(())

@@ -124,32 +124,24 @@ impl<'b> ResidentCopy<'b> {
 
     /// The copies of the producer, before its first loop `at`.
     pub fn producer(&self, kernel: &mut Kernel, at: Op, names: &Names<'_>, phase: Value) -> Result<(), PassError> {
-        let [full, empty] = self.slots(kernel, at)?;
-        let mut builder = Builder::before(kernel, at);
-        let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
-        let last = builder.xori(phase, one)?;
-        builder.barrier_wait(empty, last)?;
-        builder.barrier()?;
         let (copies, buffer) = (self.copies, self.before.buffer);
-        let bytes = copies.bytes(builder.kernel(), buffer);
-        builder.barrier_expect(full, bytes)?;
+        let bytes = copies.bytes(kernel, buffer);
+        let mut builder = Builder::before(kernel, at);
+        let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        let full = self.barriers.begin(builder, zero, phase, bytes)?;
         copies.issue(kernel, at, names, buffer, full)
     }
 
     /// The consumer's replacement of the store, and its arrival after the last loop.
     pub fn consumer(&self, kernel: &mut Kernel, last: Op, phase: Value) -> Result<(), PassError> {
         let store = self.before.store;
-        let [full, empty] = self.slots(kernel, store)?;
-        Builder::before(kernel, store).barrier_wait(full, phase)?;
+        let mut builder = Builder::before(kernel, store);
+        let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        let [full, empty] = self.barriers.at(&mut builder, zero)?;
+        builder.barrier_wait(full, phase)?;
         kernel.erase(store);
         Builder::after(kernel, last).barrier_arrive(empty)?;
         Ok(())
-    }
-
-    fn slots(&self, kernel: &mut Kernel, at: Op) -> Result<[Value; 2], PassError> {
-        let mut builder = Builder::before(kernel, at);
-        let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
-        Ok([builder.slot(self.barriers.full, zero)?, builder.slot(self.barriers.empty, zero)?])
     }
 }
 

@@ -45,6 +45,25 @@ pub(crate) struct SlotBarriers {
     pub by_threads: bool,
 }
 
+impl SlotBarriers {
+    /// The two of a slot.
+    pub fn at(&self, builder: &mut Builder<'_>, slot: Value) -> Result<[Value; 2], PassError> {
+        Ok([builder.slot(self.full, slot)?, builder.slot(self.empty, slot)?])
+    }
+
+    /// Waits until a slot is empty, and lets it be full once so many bytes have come; gives the barrier that says so.
+    pub fn begin(&self, mut at: Builder<'_>, slot: Value, phase: Value, bytes: u32) -> Result<Value, PassError> {
+        let one = at.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
+        let [full, empty] = self.at(&mut at, slot)?;
+        let before = at.xori(phase, one)?;
+        at.barrier_wait(empty, before)?;
+        // A warp that came later than the next time the slot is freed would wait for the time after that.
+        at.barrier()?;
+        at.barrier_expect(full, bytes)?;
+        Ok(full)
+    }
+}
+
 /// Where a partition is in the ring, in the innermost loop.
 struct PipelineState {
     slot: Value,
@@ -130,15 +149,7 @@ impl Shared<'_> {
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members = || of.transfers.iter().zip(copies).filter(|(transfer, _)| transfer.group == group);
             let bytes = members().map(|(transfer, copies)| copies.bytes(kernel, transfer.buffer)).sum();
-            let mut builder = Builder::before(kernel, state.end);
-            let one = builder.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
-            let full = builder.slot(barriers.full, state.slot)?;
-            let empty = builder.slot(barriers.empty, state.slot)?;
-            let before = builder.xori(state.phase, one)?;
-            builder.barrier_wait(empty, before)?;
-            // A warp that came later than the next time the slot is freed would wait for the time after that.
-            builder.barrier()?;
-            builder.barrier_expect(full, bytes)?;
+            let full = barriers.begin(Builder::before(kernel, state.end), state.slot, state.phase, bytes)?;
             // Copies by TMA take one instruction each, so they begin first.
             let (by_threads, others): (Vec<_>, Vec<_>) = members().partition(|(transfer, _)| transfer.is_by_threads());
             for (transfer, copies) in others.into_iter().chain(by_threads) {
@@ -257,9 +268,7 @@ impl Shared<'_> {
             let members = of.transfers.iter().filter(|transfer| transfer.group == group);
             let buffers: Vec<Op> = members.filter_map(|transfer| kernel.def_op(transfer.buffer)).collect();
             let readers: Vec<Op> = kernel.ops(body).filter(|op| reads(kernel, *op, &buffers)).collect();
-            let mut builder = Builder::before(kernel, start);
-            let full = builder.slot(barriers.full, state.slot)?;
-            let empty = builder.slot(barriers.empty, state.slot)?;
+            let [full, empty] = barriers.at(&mut Builder::before(kernel, start), state.slot)?;
             match (readers.first(), readers.last()) {
                 (Some(first), Some(last)) => {
                     Builder::before(kernel, *first).barrier_wait(full, state.phase)?;

@@ -21,7 +21,7 @@
 //! (`defer_stores.rs`).
 
 use rtc_abi::{ResultStores, SmLimits};
-use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, place_bytes};
+use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, Value, place_bytes};
 
 use super::candidate::Candidate;
 use super::config::{self, PartitionConfig, PartitionSpec, Role};
@@ -31,16 +31,16 @@ use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
 use crate::schedule::overlap::{overlap_promotion, pipeline_chained_dots};
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::{OTHER_REGISTERS, SCALAR_REGISTERS, STORED_BYTES, shared_bytes};
+use crate::schedule::resources::{SPARE_REGISTERS, STORED_BYTES, shared_bytes};
 use crate::schedule::tma::argument_maps;
-use crate::work::pressure::{pressure, words, words_of_tile};
+use crate::schedule::tma::tensor_maps::stored_tile;
+use crate::work::words::words_of_tile;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// The same where results are held that wait to be stored.
-const HELD_REGISTERS: u32 = 24;
 /// The registers that the assembler needs in addition to the accumulators of one instruction.
 const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
@@ -109,13 +109,16 @@ pub(crate) fn is_specialized(kernel: &Kernel) -> bool {
 const OVERLAP: u32 = 2;
 
 impl Candidate {
-    /// The registers that tiles take in the loops.
-    fn pressure(&self, kernel: &Kernel) -> u32 {
+    /// The registers of a consumer in the loops, beside results that wait to be stored.
+    fn registers(&self, kernel: &Kernel, waiting: &[Value]) -> u32 {
         let of_loop = |of: &ProducerLoop| {
-            let mmas = of.mmas(kernel);
+            let mut held = waiting.to_vec();
             // Operands stay in registers while their dots are in flight together with others.
-            let operands = mmas.iter().map(|mma| words(kernel, kernel.operand(*mma, 0))).max().unwrap_or(0);
-            pressure(kernel, of.of) + if of.dependences(kernel).begin_early() { operands } else { 0 }
+            if of.dependences(kernel).begin_early() {
+                let operands = of.mmas(kernel).into_iter().map(|mma| kernel.operand(mma, 0));
+                held.extend(operands.max_by_key(|operand| words_of_tile(kernel, *operand)));
+            }
+            estimate(kernel, Scope::Consumer(of.of, &held))
         };
         self.loops.iter().map(of_loop).max().unwrap_or(0)
     }
@@ -135,22 +138,15 @@ impl Candidate {
         let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
         (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
         let accs = mmas.iter().map(|of| acc_registers(kernel, of)).max().unwrap_or(0);
-        // Where operands are computed in registers, what they are computed from.
-        let in_registers = |op: &Op| kernel.value_type(kernel.operand(*op, 0)).shape().is_some();
-        let computes = mmas.iter().flatten().any(in_registers);
-        let operands = if computes { self.pressure(kernel).saturating_sub(accs) } else { 0 };
         let own = own.min(MOST_REGISTERS);
-        let suffices = if self.has_work_between(kernel) {
-            own >= self.pressure(kernel) + SCALAR_REGISTERS
-        } else {
-            own >= accs + operands + OTHER_REGISTERS
-        };
-        (suffices || blocks == 1 && accs <= 192 && own >= accs).then_some(())?;
+        let suffices =
+            self.registers(kernel, &[]) <= own + SPARE_REGISTERS || blocks == 1 && accs <= 192 && own >= accs;
+        suffices.then_some(())?;
         let deferred = stores == ResultStores::Deferred;
         if deferred {
-            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives. The
-            // results of a program wait in half as many registers as the accumulators of the next one.
-            let fits = blocks == 1 && own >= accs + accs / 2 + operands + HELD_REGISTERS;
+            // Two blocks on an SM hide the stores of each other, and then waiting costs more than it gives.
+            let waiting: Vec<Value> = self.stores.iter().map(|(store, _)| stored_tile(kernel, *store)).collect();
+            let fits = blocks == 1 && self.registers(kernel, &waiting) <= own;
             // Promotions under the next dot need the registers, and hide more.
             let promotes = self.loops.iter().any(|of| overlap_promotion::fits(kernel, of.of, own));
             (fits && !promotes && defer_stores::can_wait(kernel, self)).then_some(())?;

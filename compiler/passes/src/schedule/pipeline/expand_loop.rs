@@ -36,6 +36,7 @@ use super::register_prefetch::{asked_for, beside_copies};
 use super::stages::copies;
 use crate::access::addresses::{Addresses, addresses, loads_of_dots};
 use crate::pass::missing;
+use crate::schedule::in_flight;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -133,7 +134,7 @@ impl CopyPipeline {
     fn expand(self, kernel: &mut Kernel) -> Result<(), PassError> {
         let CopyPipeline { of, slots, ahead, pending, complete, .. } = self;
         let body = kernel.op(of).blocks[0];
-        let in_flight = if pending > 0 { mmas_in_flight(kernel, of).unwrap_or_default() } else { Vec::new() };
+        let carrying = if pending > 0 { mmas_in_flight(kernel, of).unwrap_or_default() } else { Vec::new() };
         let rings = make_rings(kernel, of, &self.copies, slots)?;
         let all: Vec<Op> = kernel.ops(body).collect();
         copy_groups::remove(kernel, all.iter().copied());
@@ -152,8 +153,8 @@ impl CopyPipeline {
         let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
         let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
         // The accumulators of the dots of the iteration before, where these stay in flight.
-        let carried: Vec<Value> = in_flight.iter().map(|(mma, _)| kernel.operand(*mma, 2)).collect();
-        for mma in in_flight.iter().map(|(mma, _)| *mma).chain(mma) {
+        let carried: Vec<Value> = carrying.iter().map(|(mma, _)| kernel.operand(*mma, 2)).collect();
+        for mma in carrying.iter().map(|(mma, _)| *mma).chain(mma) {
             *kernel.kind_mut(mma) = OpKind::MmaAsync {};
         }
         if reuses {
@@ -164,10 +165,11 @@ impl CopyPipeline {
         }
         let (early, group) = self.fill_slots(kernel, at, &rings, slot)?;
         if let Some(mma) = mma.filter(|_| !reuses) {
-            let own = [kernel.result(mma, 0)];
-            let wait = Builder::before(kernel, at).await_dots(if pending == 0 { &own } else { &carried })?;
             if pending == 0 {
-                kernel.replace_uses_except(own[0], kernel.result(wait, 0), Some(wait));
+                let own = kernel.result(mma, 0);
+                in_flight::wait(Builder::before(kernel, at), &[own])?;
+            } else {
+                Builder::before(kernel, at).await_dots(&carried)?;
             }
         }
         let start = kernel.first_op(body).unwrap_or(first);
@@ -182,15 +184,12 @@ impl CopyPipeline {
         let staged = StagedLoop::new(kernel, of, order, Ends::Masked).ok_or_else(|| missing("a loop"))?;
         let expanded = expand(kernel, staged)?;
         let groups = expanded.in_flight(group);
-        let mut after = Builder::after(kernel, expanded.of);
-        let accs: Vec<Value> = in_flight.iter().map(|(_, number)| expanded.results[*number]).collect();
-        let wait = if accs.is_empty() { None } else { Some(after.await_dots(&accs)?) };
-        after.build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
-        for (number, acc) in accs.into_iter().enumerate() {
-            if let Some(wait) = wait {
-                kernel.replace_uses_except(acc, kernel.result(wait, number), Some(wait));
-            }
+        let accs: Vec<Value> = carrying.iter().map(|(_, number)| expanded.results[*number]).collect();
+        let mut last = expanded.of;
+        if !accs.is_empty() {
+            last = in_flight::wait(Builder::after(kernel, last), &accs)?;
         }
+        Builder::after(kernel, last).build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
         Ok(())
     }
 
@@ -258,11 +257,7 @@ fn advance(kernel: &mut Kernel, body: Block, slot: Value, slots: u32) -> Result<
 /// The first dot of a loop's body, if it can be waited for later than it is begun.
 fn first_dot(kernel: &Kernel, body: Block) -> Option<Op> {
     let mma = kernel.ops(body).find(|op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {}))?;
-    is_wide(kernel, mma).then_some(mma)
-}
-
-fn is_wide(kernel: &Kernel, mma: Op) -> bool {
-    kernel.value_type(kernel.result(mma, 0)).elem().is_some_and(|elem| elem.bits() == 32)
+    in_flight::can_be(kernel, mma).then_some(mma)
 }
 
 /// The dots of a loop, if each can stay in flight in the next iteration; and the numbers of the results of the loop that
@@ -271,9 +266,7 @@ pub(crate) fn mmas_in_flight(kernel: &Kernel, of: Op) -> Option<Vec<(Op, usize)>
     let body = kernel.op(of).blocks[0];
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {});
     let all: Vec<Op> = rtc_ir::walk_block(kernel, body).into_iter().filter(is_dot).collect();
-    // ptxas lets no dot be in flight at a call.
-    let calls = |op: &Op| matches!(kernel.kind(*op), OpKind::Print { .. } | OpKind::Assertion { .. });
-    if all.is_empty() || rtc_ir::walk_block(kernel, body).iter().any(calls) {
+    if all.is_empty() || rtc_ir::walk_block(kernel, body).into_iter().any(|op| in_flight::is_call(kernel, op)) {
         return None;
     }
     all.into_iter().map(|mma| Some((mma, carried_acc(kernel, body, mma)?))).collect()
@@ -282,7 +275,7 @@ pub(crate) fn mmas_in_flight(kernel: &Kernel, of: Op) -> Option<Vec<(Op, usize)>
 /// The number of the result of the loop that the accumulators of a dot are, if nothing in the loop uses these but the dot
 /// itself in the next iteration and its operands outlast the iteration, so none is in registers.
 fn carried_acc(kernel: &Kernel, body: Block, mma: Op) -> Option<usize> {
-    (kernel.op(mma).parent == Some(body) && is_wide(kernel, mma)).then_some(())?;
+    (kernel.op(mma).parent == Some(body) && in_flight::can_be(kernel, mma)).then_some(())?;
     let (acc, before, end) = (kernel.result(mma, 0), kernel.operand(mma, 2), kernel.terminator(body)?);
     let number = kernel.variadic(end).iter().position(|value| *value == acc)?;
     let carried = kernel.block(body).args.get(number + 1) == Some(&before);

@@ -18,9 +18,8 @@ use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::{OTHER_REGISTERS, shared_bytes};
-use crate::work::least_registers;
-use crate::work::pressure::words_of_tile;
+use crate::schedule::resources::shared_bytes;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -31,7 +30,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if loops.is_empty() {
         return Ok(());
     }
-    let registers = least_registers(kernel);
+    let registers = estimate(kernel, Scope::Kernel).min(REGISTERS_PER_THREAD);
     let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
     for op in &loops {
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
@@ -47,7 +46,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         set_plan(kernel, *op, plan);
         // FMAs take so long that copies arrive within an iteration: more blocks are worth more than more slots.
         while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
-            && sums_of_threads(kernel, *op).is_some()
+            && has_dots_of_threads(kernel, *op)
             && blocks(kernel, *op, slots - 1) > blocks(kernel, *op, slots)
         {
             set_plan(kernel, *op, RingPlan::plain(slots - 1));
@@ -102,7 +101,7 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
         return RingPlan::plain(wished);
     }
     // Each iteration has a slot of its own, so that all copies are begun before the loop.
-    if wished == trips && sums_of_threads(kernel, op).is_none() {
+    if wished == trips && !has_dots_of_threads(kernel, op) {
         return RingPlan { slots: trips, ahead: trips, pending: u32::from(mma) };
     }
     if mma {
@@ -111,7 +110,7 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
     }
     // With a single slot no copy overlaps a dot of the same block.
     let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
-    if sums_of_threads(kernel, op).is_none() && held(wished - 1) >= least {
+    if !has_dots_of_threads(kernel, op) && held(wished - 1) >= least {
         return RingPlan { slots: wished - 1, ahead: wished - 1, pending: 0 };
     }
     RingPlan::plain(wished)
@@ -137,26 +136,16 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
 /// thread are only an estimate before code is made.
 fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
     let threads = 32 * kernel.group_of(op).warps;
-    let accs = sums_of_threads(kernel, op).unwrap_or_else(|| sums_of_warps(kernel, op));
-    let each = (accs + OTHER_REGISTERS).max(registers).min(REGISTERS_PER_THREAD);
-    let by_registers = u64::from(SmLimits::blocks_by_registers(each, threads));
+    let by_registers = u64::from(SmLimits::blocks_by_registers(registers, threads));
     let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
     let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
     by_registers.max(1).min(by_memory)
 }
 
-/// The registers of a thread for accumulators of dots in a loop that threads load from buffers, if it has such.
-fn sums_of_threads(kernel: &Kernel, op: Op) -> Option<u32> {
-    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
-    let dots = mmas.filter(|op| matches!(kernel.kind(*op), OpKind::DotBuffers { .. }));
-    dots.map(|op| words_of_tile(kernel, kernel.result(op, 0))).max()
-}
-
-/// The registers of a thread for accumulators of dots by matrix instructions in a loop.
-fn sums_of_warps(kernel: &Kernel, op: Op) -> u32 {
-    let mmas = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]).into_iter();
-    let kinds = |op: &Op| matches!(kernel.kind(*op), OpKind::Mma {} | OpKind::MmaAsync {} | OpKind::Dot { .. });
-    mmas.filter(kinds).map(|op| words_of_tile(kernel, kernel.result(op, 0))).sum()
+/// Whether threads load operands of the dots in a loop from buffers themselves.
+fn has_dots_of_threads(kernel: &Kernel, op: Op) -> bool {
+    let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
+    inside.into_iter().any(|op| matches!(kernel.kind(op), OpKind::DotBuffers { .. }))
 }
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
