@@ -25,6 +25,7 @@ use super::guarded_mma::is_view;
 use super::{add_needed, loops_of_partitions};
 use crate::dependence::operands;
 use crate::schedule::in_flight;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -34,15 +35,20 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if cx.plan.early == Some(false) {
         return Ok(());
     }
-    for (of, _) in loops_of_partitions(kernel) {
+    for (of, registers) in loops_of_partitions(kernel) {
         let body = kernel.op(of).blocks[0];
         let Some(mmas) = mmas(kernel, body) else { continue };
         let early = independent(kernel, body, &mmas);
         if early.is_empty() {
             continue;
         }
-        hoist(kernel, mmas[0], &early);
-        begin(kernel, body, &mmas)?;
+        let mut made = kernel.clone();
+        hoist(&mut made, mmas[0], &early);
+        begin(&mut made, body, &mmas)?;
+        // Accumulators that are spilled cost more than the overlap gains.
+        if cx.plan.early == Some(true) || estimate(&made, Scope::Loop(of, &[])) <= registers {
+            *kernel = made;
+        }
     }
     Ok(())
 }

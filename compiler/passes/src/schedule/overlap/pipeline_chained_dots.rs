@@ -33,9 +33,8 @@ use crate::dependence::{DotDependences, operands};
 use crate::pass::missing;
 use crate::schedule::in_flight;
 use crate::schedule::pipeline::expander::{Ends, StagedLoop};
-use crate::schedule::resources::holds;
-use crate::work::Scope;
 use crate::work::words::words_of_tile;
+use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -64,7 +63,7 @@ fn pairs(kernel: &Kernel, plan: Plan) -> Vec<ChainedDots> {
     let fitting = loops_of_partitions(kernel).into_iter().filter_map(|(of, registers)| {
         let dots = ChainedDots::of(kernel, of)?;
         let operand = kernel.operand(dots.last.mma, 0);
-        let fits = dots.registers(kernel) <= most && holds(kernel, Scope::Loop(of, &[operand]), registers);
+        let fits = dots.registers(kernel) <= most && estimate(kernel, Scope::Loop(of, &[operand])) <= registers;
         (plan.chained == Some(true) || fits).then_some(dots)
     });
     let mut found: Vec<ChainedDots> = fitting.collect();

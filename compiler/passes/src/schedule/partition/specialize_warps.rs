@@ -159,10 +159,16 @@ impl Candidate {
     }
 }
 
-/// The registers of a thread for the accumulators of a loop's dots; those that a dot adds to are not counted again.
+/// The registers of a thread for the accumulators of a loop's dots: all that iterations add to, and the most of one of the others.
+/// Those that a dot adds to are not counted again.
 fn acc_registers(kernel: &Kernel, mmas: &[Op]) -> u32 {
     let adds_on = |op: &Op| mmas.iter().any(|next| kernel.operand(*next, 2) == kernel.result(*op, 0));
-    mmas.iter().filter(|op| !adds_on(op)).map(|op| words_of_tile(kernel, kernel.result(*op, 0))).sum()
+    let begins = |op: &Op| {
+        kernel.def_op(kernel.operand(*op, 2)).is_some_and(|made| kernel.op(made).parent != kernel.op(*op).parent)
+    };
+    let registers = |op: &Op| words_of_tile(kernel, kernel.result(*op, 0));
+    let (new, carried): (Vec<Op>, Vec<Op>) = mmas.iter().filter(|op| !adds_on(op)).partition(|op| begins(op));
+    carried.iter().map(registers).sum::<u32>() + new.iter().map(registers).max().unwrap_or(0)
 }
 
 /// The accumulators of a thread that one instruction of a dot takes, in registers.
