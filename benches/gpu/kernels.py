@@ -362,3 +362,28 @@ def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM:
         a_ptrs += SIZE
         b_ptrs += HALF
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)
+
+
+def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, stride_b, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """The same with B as the left operand: its rows are those of the transposed result."""
+    HALF: tl.constexpr = SIZE // 2
+    pid = tl.program_id(0)
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first = pid // (GROUP * tiles_n) * GROUP
+    size = min(tiles_m - first, GROUP)
+    rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
+    columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
+    inner = tl.arange(0, HALF)
+    a_ptrs = a_ptr + (rows % M)[None, :] * K + inner[:, None]
+    b_ptrs = b_ptr + columns[:, None] * stride_b + inner[None, :]
+    sums = tl.zeros((BN, BM), dtype=tl.float32)
+    for k in range(0, K // SIZE):
+        b = tl.load(b_ptrs)
+        scale = tl.load(scale_ptr + k * N + columns)[:, None]
+        low = ((b & 15).to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
+        high = ((b >> 4).to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
+        sums = tl.dot(low * scale, tl.load(a_ptrs), sums)
+        sums = tl.dot(high * scale, tl.load(a_ptrs + HALF), sums)
+        a_ptrs += SIZE
+        b_ptrs += HALF
+    tl.store(c_ptr + rows[None, :] * N + columns[:, None], sums.to(c_ptr.dtype.element_ty), mask=rows[None, :] < M)

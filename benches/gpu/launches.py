@@ -246,5 +246,12 @@ def int4(peer, m, n, k):
     kernel, out = triton.jit(kernels.int4_matmul), torch.empty(m, n, device=cases.DEVICE, dtype=torch.float16)
     tiles = [(16, 64, 4, 4), (16, 128, 4, 4), (32, 128, 4, 4), (64, 64, 4, 4), (64, 128, 4, 4), (128, 128, 8, 4), (128, 256, 8, 3), (256, 128, 8, 3)]
     launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, SIZE=group, GROUP=8, **c)
-    calls = [dict(BM=a, BN=b, num_warps=w, num_stages=s) for a, b, w, s in tiles if a <= max(16, 2 * m)]
-    return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], lambda: x.float() @ wide.T, output=out, **common)
+    calls = [(f"{a}x{b}, {w} warps", lambda c=dict(BM=a, BN=b, num_warps=w, num_stages=s): launch(c))
+             for a, b, w, s in tiles if a <= max(16, 2 * m)]
+    # The same with the weights as the left operand, whose rows are 64 at least.
+    swapped = triton.jit(kernels.int4_rows)
+    turned = lambda c: swapped[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, k // 2, SIZE=group, GROUP=8, **c)
+    tiles = [(16, 64, 4, 4), (16, 128, 4, 4), (32, 128, 4, 4), (64, 128, 4, 4), (64, 128, 8, 4), (128, 128, 8, 4), (256, 128, 8, 4)]
+    calls += [(f"{b}x{a} transposed, {w} warps", lambda c=dict(BM=a, BN=b, num_warps=w, num_stages=s): turned(c))
+              for a, b, w, s in tiles if a <= max(16, 2 * m)]
+    return Prepared(calls, lambda: x.float() @ wide.T, output=out, **common)

@@ -46,7 +46,7 @@ pub struct Plan {
     pub registers: Option<bool>,
     /// Whether producers copy operands that stay in shared memory throughout the loops.
     pub resident: Option<bool>,
-    /// Whether producers copy row vectors.
+    /// Whether producers copy row vectors, and rows that a list selects however small their tiles are.
     pub rows: Option<bool>,
     /// Whether the first of two chained dots overlaps the second one of the iteration before, or a dot the promotion of the
     /// one before.

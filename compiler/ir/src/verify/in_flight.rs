@@ -29,7 +29,7 @@ impl Verifier<'_> {
 
     fn copies_in_flight(&mut self, all: &[Op]) {
         let kernel = self.kernel;
-        let copies = all.iter().filter_map(|op| view::CopyAsync::of(kernel, *op));
+        let copies = all.iter().filter(|op| !arrives(kernel, **op)).filter_map(|op| view::CopyAsync::of(kernel, *op));
         let filled: HashSet<Op> = copies.filter_map(|copy| kernel.allocation(copy.buffer())).collect();
         for op in all {
             let reads = kernel.effects(*op).filter(|(effect, _)| {
@@ -56,6 +56,19 @@ impl Verifier<'_> {
             self.complain(op, "names what it waits for; `insert-waits` makes it count by phase `scheduled`");
         }
     }
+}
+
+/// Whether a copy says by a barrier in shared memory that it is complete, and is in no group.
+fn arrives(kernel: &Kernel, copy: Op) -> bool {
+    let mut next = kernel.next_op(copy);
+    while let Some(op) = next {
+        match kernel.kind(op) {
+            OpKind::CopyArrive {} => return true,
+            OpKind::CopyGroup {} => return false,
+            _ => next = kernel.next_op(op),
+        }
+    }
+    false
 }
 
 /// Whether operand `at` of an operation may be an accumulator in flight.

@@ -10,7 +10,8 @@
 //!
 //! Such an operand comes from registers. Each warp multiplies rows of its own, so no element is computed twice unless warps
 //! divide the columns of the result, too: then the operand is computed once and goes through shared memory. So it does if
-//! a thread would have more registers of operand and accumulators than leave the assembler room.
+//! it is made of wider elements, or if a thread would have more registers of operand and accumulators than leave the
+//! assembler room.
 
 use std::collections::HashSet;
 
@@ -32,8 +33,8 @@ pub struct ComputedOperand {
 }
 
 impl ComputedOperand {
-    /// Of a dot; `None` if its operand is loaded as it is, if anything but loads and arithmetic on each element makes it, or
-    /// if that is done elsewhere than the dot.
+    /// Of a dot; `None` if its operand is loaded as it is, if anything but loads and arithmetic on each element makes it, if a
+    /// load has wider elements, or if that is done elsewhere than the dot.
     pub fn of(kernel: &Kernel, dot: Op) -> Option<ComputedOperand> {
         let lhs = view::Dot::at(kernel, dot).lhs();
         let size = kernel.value_type(lhs).shape()?.numel();
@@ -52,6 +53,8 @@ impl ComputedOperand {
                 OpKind::Constant { .. } | OpKind::Splat {} | OpKind::Broadcast {} | OpKind::ExpandDims { .. } => {}
                 OpKind::Load { .. } => {
                     (data.parent == kernel.op(dot).parent).then_some(())?;
+                    // If the tile has to change its layout, that goes through shared memory, too.
+                    (bits(kernel, value) <= bits(kernel, lhs)).then_some(())?;
                     found.loads.push((op, transposed));
                 }
                 OpKind::Trans { .. } => open.push((view::Trans::at(kernel, op).source(), !transposed)),
@@ -72,6 +75,10 @@ impl ComputedOperand {
         found.tiles.retain(|(value, _)| kernel.users(*value).into_iter().all(is_within));
         (computes && !found.loads.is_empty()).then_some(found)
     }
+}
+
+fn bits(kernel: &Kernel, tile: Value) -> u32 {
+    kernel.value_type(tile).elem().map_or(32, |elem| elem.bits())
 }
 
 /// Whether an operation computes each element of its results of the same elements of its operands.

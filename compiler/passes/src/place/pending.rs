@@ -5,7 +5,8 @@
 //! write for all earlier reads and writes, unless there was a barrier in between. An exchange (the use of a scratch
 //! buffer) contains a barrier: earlier accesses are finished, its own reads are pending. Barriers in shared memory
 //! (`mbarrier`) need no ordering; only their initialization must be visible to all before they are used. The waits for
-//! asynchronous effects are explicit in the kernel. But an asynchronous read waits like any other for earlier writes,
+//! asynchronous effects are explicit in the kernel; behind that for a dot, its reads are pending, for other warps may still
+//! wait. But an asynchronous read waits like any other for earlier writes,
 //! and since other buffers may have used the same bytes before, no asynchronous effect starts while those are accessed.
 //! If an operation in a loop has to wait only for accesses before the loop, the barrier is placed before the loop.
 //!
@@ -54,6 +55,8 @@ impl BufferPart {
 pub(crate) struct Pending {
     reads: BTreeSet<BufferPart>,
     writes: BTreeSet<BufferPart>,
+    /// What dots in flight read. When they are waited for, other warps may not have waited for theirs.
+    in_flight: BTreeSet<BufferPart>,
     /// Barriers that have been set up.
     set_up: BTreeSet<Op>,
     /// Arguments through which several warps have loaded the same elements.
@@ -68,8 +71,9 @@ impl Pending {
         self.reads.iter().chain(&self.writes).map(|part| part.of)
     }
 
+    /// What is pending behind a barrier.
     fn clear(&mut self) {
-        *self = Pending::default();
+        *self = Pending { in_flight: std::mem::take(&mut self.in_flight), ..Pending::default() };
     }
 
     fn is_empty(&self) -> bool {
@@ -83,6 +87,7 @@ impl Pending {
     fn join(&mut self, other: &Pending) {
         self.reads.extend(other.reads.iter().cloned());
         self.writes.extend(other.writes.iter().cloned());
+        self.in_flight.extend(other.in_flight.iter().cloned());
         self.set_up.extend(&other.set_up);
         self.loaded.extend(&other.loaded);
         self.stored.extend(&other.stored);
@@ -163,6 +168,7 @@ impl Visitor<'_> {
                     EffectKind::Write => pending.writes.insert(part),
                 };
             }
+            self.follow_dots(op, &mut pending);
             pending.loaded.extend(global.loaded);
             pending.stored.extend(global.stored);
             if kernel.effects(op).any(|(effect, _)| effect.space == Space::Barrier && effect.on == On::Result) {
@@ -176,6 +182,19 @@ impl Visitor<'_> {
             }
         }
         pending
+    }
+
+    /// Dots in flight that an operation begins or waits for.
+    fn follow_dots(&self, op: Op, pending: &mut Pending) {
+        match self.kernel.kind(op) {
+            OpKind::MmaAsync {} => {
+                let reads = accesses_at(self.kernel, op, When::Async).into_iter().map(|(_, part)| part);
+                pending.in_flight.extend(reads.filter(|part| !self.guarded.contains(&part.of)));
+            }
+            OpKind::MmaWait { pending: 0 } => pending.reads.append(&mut pending.in_flight),
+            OpKind::MmaWait { .. } => pending.reads.extend(pending.in_flight.iter().cloned()),
+            _ => {}
+        }
     }
 
     fn collides(&self, op: Op, accesses: &[(EffectKind, BufferPart)], pending: &Pending) -> bool {

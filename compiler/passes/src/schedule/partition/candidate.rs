@@ -256,7 +256,8 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
         match known.load(*load) {
             Ok(access) => {
                 // Which of several matrices it is may be known before the loop, but not that its number is not negative.
-                let own = (access.may_begin_before() && !chained).then(|| known.load_by_own_map(*load).ok()).flatten();
+                let tries = access.may_begin_before() && !chained && gathered_tiles::pays(kernel, *load, plan.rows);
+                let own = tries.then(|| known.load_by_own_map(*load).ok()).flatten();
                 out.insert(*load, Source::Box(own.unwrap_or(access)));
             }
             Err(reason) => refused.push((*load, reason)),
@@ -270,8 +271,10 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     // off with the copies of all its warps.
     if let (false, false, [_]) = (has_work_between, out.is_empty(), &loops[..]) {
         refused.retain(|(load, _)| match gathered_tiles::tile(kernel, *load) {
-            Some(tile) => out.insert(*load, Source::GatheredTile(tile)).is_some(),
-            None => true,
+            Some(tile) if gathered_tiles::pays(kernel, *load, plan.rows) => {
+                out.insert(*load, Source::GatheredTile(tile)).is_some()
+            }
+            _ => true,
         });
     }
     let span = |load: &Op| kernel.loc(kernel.op(*load).loc).span;
