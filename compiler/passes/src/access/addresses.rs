@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use rtc_ir::effects::{EffectKind, Space};
-use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, constant_bits, regions};
+use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, constant_bits, regions, view};
 
 use super::in_place;
 use crate::dependence::slice;
@@ -58,9 +58,9 @@ fn is_unchanged_but_for(kernel: &Kernel, of: Op, pointer: Value, passed: impl Fn
             let is_other = read.is_some() && written.is_some() && written != read;
             is_other || in_place::is_ahead_of(kernel, of, pointer, op)
         }
-        // It releases what is before it at most: nobody learns what it has acquired.
+        // It releases what is before it at most: no thread learns what it has acquired.
         OpKind::AtomicRmw { .. } if !kernel.is_used(kernel.result(op, 0)) => {
-            let written = memory(kernel, kernel.operand(op, 0));
+            let written = memory(kernel, view::AtomicRmw::at(kernel, op).pointer());
             read.is_some() && written.is_some() && written != read
         }
         _ => kernel.effects(op).all(|(effect, _)| match effect.space {
