@@ -13,12 +13,13 @@
 //! The kernel becomes persistent: as many blocks run as fit, each loops over programs, and the copies for the next
 //! program start while the results of one are stored. This reorders side effects, so it is done only if the reordering
 //! is unobservable: no atomics whose results are used, no prints, no volatile accesses, no stores to memory that is
-//! also copied from. All loads for dots of the loop must be boxes of tensors (`box_analysis.rs`), and operand B of
-//! every dot must be such a load, as staged by `stage_operands`; operand A can also be computed, in registers (of such
-//! loads, or of another dot) or before the loop. `candidate.rs` checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until
-//! shared memory suffices; if it is not applicable, the kernel is unchanged, and its loops get rings of `copy_async`
-//! (`schedule_loop`). With one block per SM, stores of results of 16 bits are deferred to the next program
-//! (`defer_stores.rs`).
+//! also copied from. All loads for dots of the loop must be boxes of tensors (`box_analysis.rs`), or rows that threads
+//! of the producer can copy (`gathered_tiles.rs`). Operand B of every dot must be such a load, as staged by
+//! `stage_operands`, or be loaded before the loop; operand A can also be computed, in registers (of such loads, or of
+//! another dot), before the loop, or in it and stored to shared memory by the warps that compute it. `candidate.rs`
+//! checks all that. `partitions.rs` rewrites a clone of the kernel, with fewer slots until shared memory suffices; if
+//! it is not applicable, the kernel is unchanged, and its loops get rings of `copy_async` (`schedule_loop`).
+//! With one block per SM, stores of results of 16 bits are deferred to the next program (`defer_stores.rs`).
 
 use rtc_abi::{ResultStores, SmLimits};
 use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, Value, place_bytes};
