@@ -202,7 +202,8 @@ fn bytes_beside(kernel: &Kernel, op: Op) -> u64 {
         let lhs = (!computed_from_dot(kernel, dot.lhs())).then(|| dot.lhs());
         lhs.into_iter().chain([dot.rhs()])
     });
-    let sources: HashSet<Value> = operands.map(|operand| without_views(kernel, operand)).collect();
+    let is_view = |kind: &OpKind| matches!(kind, OpKind::Trans { .. } | OpKind::Hint { .. });
+    let sources: HashSet<Value> = operands.map(|operand| kernel.source_through(operand, is_view)).collect();
     let bytes = |value: Value| {
         let ty = kernel.value_type(value);
         let size = ty.shape().map_or(0, |shape| shape.numel()) * ty.elem().map_or(0, |elem| u64::from(elem.bytes()));
@@ -212,17 +213,6 @@ fn bytes_beside(kernel: &Kernel, op: Op) -> u64 {
         if loaded { 2 * size } else { size }
     };
     sources.into_iter().map(bytes).sum()
-}
-
-/// The tile of which a value is a transpose, or which it is.
-fn without_views(kernel: &Kernel, mut value: Value) -> Value {
-    while let Some(source) = kernel.def_op(value).and_then(|op| match kernel.kind(op) {
-        OpKind::Trans { .. } | OpKind::Hint { .. } => kernel.forwarded(op),
-        _ => None,
-    }) {
-        value = source;
-    }
-    value
 }
 
 /// Bytes of K that an instruction takes.

@@ -17,8 +17,7 @@ use std::collections::HashSet;
 use rtc_abi::REGISTERS_PER_THREAD;
 use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Value};
 
-use super::add_makers;
-use super::loops_of_partitions;
+use super::{add_makers, loops_of_partitions};
 use crate::schedule::in_flight;
 use crate::work::{Scope, estimate};
 use crate::{Pass, PassContext, PassError, matrix_unit};

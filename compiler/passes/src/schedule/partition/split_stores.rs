@@ -12,11 +12,12 @@
 
 use std::collections::HashSet;
 
-use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Traits, Value, regions, view};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Value, regions, view};
 use rtc_layout::Layout;
 
+use super::transfers::gathered_tiles;
 use crate::PassError;
-use crate::laid::rematerialize::{self, Remade, is_cheap};
+use crate::laid::rematerialize::{self, Remade};
 use crate::pass::missing;
 use crate::schedule::tma::tensor_maps::{parts, stored_tile};
 
@@ -59,7 +60,7 @@ fn division(kernel: &Kernel, store: Op, most: u32) -> Option<Division> {
     let again = [kernel.operand(store, 0)].into_iter().chain(kernel.mask(store));
     (lanes > 0 && again.into_iter().all(|value| can_be_repeated(kernel, value))).then_some(())?;
     let layout = Layout::blocked(&[rows, columns], &[1, width], &[32 / lanes, lanes], &[warps, 1], &[1, 0]);
-    (layout.copies().none()).then_some(Division { pieces, layout })
+    layout.copies().none().then_some(Division { pieces, layout })
 }
 
 /// Whether a value follows from loads and operations that give the same in another layout, without loops or branches.
@@ -70,12 +71,7 @@ fn can_be_repeated(kernel: &Kernel, value: Value) -> bool {
             continue;
         }
         let Some(op) = kernel.def_op(value).filter(|_| regions::slot_of(kernel, value).is_none()) else { return false };
-        let is_repeatable = match kernel.kind(op) {
-            OpKind::Load { volatile, .. } => !volatile,
-            OpKind::ConvertLayout {} => true,
-            kind => is_cheap(kind) && kind.spec().traits.has(Traits::PURE),
-        };
-        if !is_repeatable {
+        if !gathered_tiles::can_be_repeated(kernel, op) {
             return false;
         }
         work.extend(&kernel.op(op).operands);
