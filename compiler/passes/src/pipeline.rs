@@ -58,6 +58,7 @@ pub const PASSES: &[Pass] = &[
     place::limit_size::PASS,   // layouts and access widths are final, and the time of lowering is not spent yet
     place::insert_pdl_waits::PASS, // nothing is moved any more
     place::elect_redundant_loads::PASS, // who uses a load is final, and each such load saves barriers
+    place::share_addresses::PASS, // which loads there are, and how wide, is final
     place::set_maxnreg::PASS,  // values are where they stay; barriers hold none
     place::insert_barriers::PASS, // the fewest that order all accesses
     place::instrument::PASS,   // nothing is moved or added any more, and records change no decision

@@ -67,7 +67,11 @@ def experts(make, rank, tokens):
     order, owners = make.empty(adapters, most, dtype=torch.int32), make.empty(adapters, blocks, dtype=torch.int32)
     padded = make.empty(adapters, dtype=torch.int32)
     for i in range(adapters):
-        align(ids, count, block, order[i], owners[i], padded[i:i + 1])
+        own = (owner == i).nonzero().flatten()
+        align(ids[own], count, block, order[i], owners[i], padded[i:i + 1])
+        entries = (own[:, None] * chosen + torch.arange(chosen, device=own.device)).flatten()
+        # One entry more, for what only fills a block.
+        order[i] = torch.cat([entries, entries.new_tensor([ids.numel()])])[order[i].long()].to(order.dtype)
     x, out = make.randn(tokens, hidden), make.empty(tokens, chosen, width)
     a, b = [make.randn(adapters, count, rank, hidden)], [make.randn(adapters, count, width, rank)]
     names, enabled = torch.arange(adapters + 1, dtype=torch.int32, device=make.device), make.tensor([1] * (adapters + 1))

@@ -96,18 +96,28 @@ impl<'c> Lowering<'_, 'c> {
         let width = self.access_width(op, vector, pointers.len(), elem)?;
         let copies = self.kernel.layout_of(result).filter(|_| once).map_or(0, |layout| layout.copies().warps);
         let reads = self.thread_bits_clear(copies << 5);
-        let mut values = Vec::with_capacity(pointers.len());
+        let mut values: Vec<Value<'c>> = Vec::with_capacity(pointers.len());
+        let mut accesses: Vec<Vec<Value<'c>>> = Vec::new();
         for (first, pointer) in pointers.iter().enumerate().step_by(width) {
-            let condition = self.both(mask.as_ref().map(|mask| mask[first]), reads);
+            let masked = mask.as_ref().map(|mask| mask[first]);
+            let fill: Vec<_> = match &other {
+                Some(other) => (first..first + width).map(|i| register(other, i)).collect(),
+                None => vec![self.literal(elem, rtc_ir::Literal::Int(0)); width],
+            };
+            // One access for the registers of one address.
+            let access: Vec<_> = [*pointer].into_iter().chain(masked).chain(fill.iter().copied()).collect();
+            let before = accesses.iter().position(|other| *other == access).filter(|_| !modifiers.volatile);
+            accesses.push(access);
+            if let Some(before) = before {
+                values.extend_from_within(before * width..(before + 1) * width);
+                continue;
+            }
+            let condition = self.both(masked, reads);
             if condition.is_none() && modifiers.plain() {
                 let kind = if modifiers.volatile { LoadKind::Volatile } else { LoadKind::Plain };
                 values.extend(self.plain_load(*pointer, elem, width as u32, kind));
                 continue;
             }
-            let fill: Vec<_> = match &other {
-                Some(other) => (first..first + width).map(|i| register(other, i)).collect(),
-                None => vec![self.literal(elem, rtc_ir::Literal::Int(0)); width],
-            };
             values.extend(self.predicated_load(*pointer, elem, condition, &fill, modifiers));
         }
         self.define(op, values);

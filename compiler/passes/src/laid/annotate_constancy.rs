@@ -3,7 +3,8 @@
 //! A comparison of consecutive indices with a bound that is divisible by 16 is constant on runs of 16, and so is an
 //! unsigned quotient by 16. Lowering has no analysis; it relies on `hint max_constancy`, uses the first register of
 //! each run for all, and the operations of the others are dead. A signed quotient rounds towards zero, so that a run is
-//! interrupted where the dividend is negative: it is annotated only if the dividend cannot be negative.
+//! interrupted where the dividend is negative: it is annotated only if the dividend is not negative in launches of expected
+//! size ([`Ranges::expected`]), as the analysis itself assumes.
 //!
 //! ```text
 //! %m = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>   →   %c = cmpi %i, %n {predicate = lt} : tile<1024xi1, #l0>
@@ -26,7 +27,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let found: Vec<_> = {
         // Computed on demand: few kernels have a signed quotient.
         let ranges = LazyCell::new(|| Ranges::new(kernel));
-        let is_natural = |value| ranges.of(value).low >= 0;
+        let is_natural = |value| ranges.expected(value).low >= 0;
         ops.into_iter().filter_map(|op| Some((op, runs(kernel, &infos, &is_natural, op)?))).collect()
     };
     for (op, values) in found {
@@ -40,7 +41,7 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
 }
 
 /// The runs of equal elements per axis, if registers of a thread fall into one and the operands do not say so already.
-/// `is_natural` says whether an integer cannot be negative.
+/// `is_natural` says whether an integer is not negative.
 fn runs(kernel: &Kernel, infos: &AxisInfos, is_natural: &impl Fn(Value) -> bool, op: Op) -> Option<Vec<u32>> {
     let data = kernel.op(op);
     match data.kind {

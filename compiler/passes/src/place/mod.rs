@@ -10,4 +10,5 @@ mod pending;
 pub mod place_scratch;
 pub mod scale_maxima;
 pub mod set_maxnreg;
+pub mod share_addresses;
 pub mod split_conversions;

@@ -37,10 +37,10 @@ pub fn estimate(kernel: &Kernel, scope: Scope<'_>) -> u32 {
     (BASE + dots + most).round() as u32 + held.iter().map(|value| words_of_tile(kernel, *value)).sum::<u32>()
 }
 
-/// The registers of a thread: those that the kernel sets, else the estimate up to what a thread can have.
+/// The registers of a thread: those that its partitions set, else the estimate up to what a thread can have.
 pub fn registers_or_set(kernel: &Kernel) -> u32 {
-    let set = kernel.registers_at_start().or(kernel.options.maxnreg);
-    set.unwrap_or_else(|| estimate(kernel, Scope::Kernel).min(REGISTERS_PER_THREAD))
+    let most = kernel.options.maxnreg.unwrap_or(REGISTERS_PER_THREAD);
+    kernel.registers_at_start().unwrap_or_else(|| estimate(kernel, Scope::Kernel).min(most))
 }
 
 /// Whether dots hold sums in registers.
