@@ -234,7 +234,8 @@ impl Analysis<'_> {
             }
             OpKind::ConvertLayout {} => operand(0),
             OpKind::Reshape { reorder: false } => {
-                let shapes = [data.operands[0], result].map(|value| self.kernel.value_type(value).shape());
+                let shapes = [view::Reshape::at(self.kernel, op).source(), result]
+                    .map(|value| self.kernel.value_type(value).shape());
                 let ([Some(from), Some(to)], source) = (shapes, operand(0)) else { return self.unknown(result) };
                 AxisInfo { axes: reshaped(&source.axes, &from, &to), constant: source.constant }
             }

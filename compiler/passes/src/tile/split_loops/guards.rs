@@ -65,7 +65,7 @@ pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
 pub(super) fn of_branches(kernel: &Kernel, op: Op) -> Vec<Guard> {
     let body = kernel.op(op).blocks[0];
     let branches = kernel.ops(body).filter(|inner| matches!(kernel.kind(*inner), OpKind::IfElse {}));
-    let conditions = branches.filter_map(|branch| kernel.def_op(kernel.operand(branch, 0)));
+    let conditions = branches.filter_map(|branch| kernel.def_op(view::IfElse::at(kernel, branch).condition()));
     let decides = |inner: Op| [true, false].into_iter().find_map(|holds| of_comparison(kernel, op, inner, holds));
     let mut guards: Vec<Guard> = Vec::new();
     for guard in conditions.filter_map(decides) {
