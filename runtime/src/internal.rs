@@ -8,6 +8,7 @@ pub use crate::snapshot::Snapshot;
 
 #[cfg(feature = "jit")]
 pub use crate::jit::{
+    assembled::assemble_ahead,
     cached::{KERNELS, key},
     passed::Passed,
     prepared::{Again, Prepared},

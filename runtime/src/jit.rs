@@ -1,6 +1,7 @@
 //! Compiling kernels at run time (feature `jit`).
 #![allow(unsafe_code)]
 
+pub(crate) mod assembled;
 pub(crate) mod cached;
 mod kernel;
 pub(crate) mod passed;
@@ -18,6 +19,7 @@ pub use rtc_cache as cache;
 pub use rtc_compiler as compiler;
 pub use rtc_compiler::{Failure, LaunchOptions, Signature, Source, Spec, Specialization};
 
+use crate::backend::MachineCode;
 #[cfg(feature = "emulator")]
 use crate::backend::interpreter::InterpretedKernel;
 use crate::{Device, Error, Kernel};
@@ -200,9 +202,24 @@ pub unsafe fn load(
     compiled: rtc_compiler::Compiled,
     observer: &mut dyn Observer,
 ) -> std::result::Result<CompiledKernel, CompileError> {
+    // SAFETY: the caller guarantees what was compiled.
+    unsafe { load_ahead(device, compiled, None, observer) }
+}
+
+/// The same with machine code that was made ahead.
+///
+/// # Safety
+///
+/// As for [`load`].
+unsafe fn load_ahead(
+    device: &Device,
+    compiled: rtc_compiler::Compiled,
+    ahead: Option<&MachineCode>,
+    observer: &mut dyn Observer,
+) -> std::result::Result<CompiledKernel, CompileError> {
     observer.enter("load");
     // SAFETY: the caller guarantees what was compiled.
-    let kernel = unsafe { device.load(&compiled.artifact.ptx, &compiled.artifact.metadata)? };
+    let kernel = unsafe { device.load_ahead(&compiled.artifact.ptx, ahead, &compiled.artifact.metadata)? };
     Ok(CompiledKernel { kernel, artifact: Some(compiled.artifact), warnings: compiled.warnings })
 }
 

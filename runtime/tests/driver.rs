@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, unsafe_code)]
 #![cfg(all(feature = "cuda", unix))]
 
+#[cfg(feature = "jit")]
+#[path = "driver/ahead.rs"]
+mod ahead;
 #[path = "driver/pool.rs"]
 mod pool;
 
@@ -93,6 +96,8 @@ fn the_process_of_a_case() {
         "a stream goes" => a_stream_goes(),
         "properties" => properties(),
         "few blocks" => few_blocks(),
+        #[cfg(feature = "jit")]
+        "ahead" => ahead::case(),
         other => pool::case(other),
     };
     if let Err(error) = result {

@@ -163,8 +163,25 @@ impl Assembler {
     /// # Ok::<(), rtc_assembler::Error>(())
     /// ```
     pub fn usage(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Usage, Error> {
-        let (_, said) = self.call(ptx, kernel, arch, &["-v"])?;
-        usage_in(&said).ok_or_else(|| error(format!("`{}` says nothing of registers", self.path.display())))
+        self.assemble_with_usage(ptx, kernel, arch).map(|assembled| assembled.usage)
+    }
+
+    /// Assembles the PTX of a kernel for a target, and keeps what the assembler says of it.
+    ///
+    /// ```
+    /// use rtc_assembler::{Assembled, Assembler};
+    /// let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+    /// if let Some(assembler) = Assembler::find() {
+    ///     let Assembled { cubin, usage, remarks, .. } = assembler.assemble_with_usage(ptx, "nothing", "sm_80")?;
+    ///     assert!(cubin.starts_with(b"\x7fELF") && usage.spilled == 0 && remarks.contains("registers"));
+    /// }
+    /// # Ok::<(), rtc_assembler::Error>(())
+    /// ```
+    pub fn assemble_with_usage(&self, ptx: &str, kernel: &str, arch: &str) -> Result<Assembled, Error> {
+        let (cubin, remarks) = self.call(ptx, kernel, arch, &["-v"])?;
+        let usage = usage_in(&remarks);
+        let usage = usage.ok_or_else(|| error(format!("`{}` says nothing of registers", self.path.display())))?;
+        Ok(Assembled { cubin, usage, remarks })
     }
 
     /// Assembles the PTX of a kernel for a target; gives the content of the cubin. An example stands at [`Assembler`].
@@ -210,6 +227,18 @@ impl Assembler {
         let cubin = cubin.map_err(|e| error(format!("`{shown}` wrote no {}: {e}", target.display())))?;
         Ok((cubin, said))
     }
+}
+
+/// The machine code of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Assembled {
+    /// The content of the cubin.
+    pub cubin: Vec<u8>,
+    /// The resources of a thread.
+    pub usage: Usage,
+    /// All that the assembler printed.
+    pub remarks: String,
 }
 
 /// The resources of a kernel's thread, as the assembler reports them.

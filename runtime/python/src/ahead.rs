@@ -2,6 +2,7 @@
 //! calls, often in processes that only compile.
 #![allow(unsafe_code)]
 
+use crate::assembler;
 use crate::compiled::{Ready, compiling};
 use crate::error::{compile_error, runtime_error};
 use crate::host::Copies;
@@ -28,11 +29,12 @@ fn parse(modules: Modules) -> Program {
     Program::parse_modules(&modules)
 }
 
-/// Compiles and keeps the result in the cache on disk; loads nothing, so it needs no device. Gives metadata as JSON and what
+/// Compiles and keeps the result in the cache on disk, with its machine code where there is a `ptxas`; loads nothing, so it needs no device. Gives metadata as JSON and what
 /// the kernel is called in the cache.
 #[pyfunction]
 pub(crate) fn compile_spec(py: Python<'_>, modules: Modules, spec: &str, arch: &str) -> PyResult<(String, String)> {
     let spec = Spec::parse(spec).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    assembler::prepare(py);
     compiling(py, || compile(&parse(modules), &spec, arch))?.map_err(|error| compile_error(py, &error))
 }
 
@@ -43,7 +45,13 @@ fn compile(program: &Program, spec: &Spec, arch: &str) -> Result<(String, String
     }
     let specialization = spec.specialize(program).map_err(failed)?;
     let compiled = match CacheConfig::from_env().and_then(Cache::open) {
-        Ok(cache) => jit::compile_cached(&cache, program, &specialization, arch, &mut Silent).map_err(failed)?.compiled,
+        Ok(cache) => {
+            let made =
+                jit::compile_cached(&cache, program, &specialization, arch, &mut Silent).map_err(failed)?.compiled;
+            // Without the machine code the driver assembles it when it is loaded.
+            let _ = internal::assemble_ahead(&cache, &made.artifact.ptx, &made.artifact.metadata);
+            made
+        }
         Err(_) => {
             let hash = rtc_compiler::source_hash(program, &specialization, arch);
             rtc_compiler::compile(program, &specialization, arch, hash, &mut Silent).map_err(failed)?

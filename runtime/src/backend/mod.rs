@@ -17,9 +17,11 @@ pub(crate) mod host;
 #[cfg(all(feature = "emulator", feature = "jit"))]
 pub(crate) mod interpreter;
 mod kind;
+pub(crate) mod machine_code;
 mod tensor_map;
 
 pub use kind::DeviceKind;
+pub(crate) use machine_code::MachineCode;
 pub(crate) use tensor_map::{ElementType, Form, MAP_BYTES, MAX_RANK, MapError, Place, check_tensor_map};
 
 use crate::{Error, Finding, Result};
@@ -277,6 +279,9 @@ pub(crate) struct Image<'a> {
     /// Machine code that was made of the PTX.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
     pub(crate) cubin: Option<&'a [u8]>,
+    /// The same for the driver to use in place of its own assembler.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub(crate) ahead: Option<&'a MachineCode>,
     pub(crate) metadata: &'a Metadata,
     /// Threads per block along each axis.
     #[cfg_attr(not(feature = "emulator"), allow(dead_code))]

@@ -1,7 +1,7 @@
 //! Sources whose kernels are compiled when they are launched.
 #![allow(unsafe_code)]
 
-use super::{CompiledKernel, JitKernel, KERNELS};
+use super::{CompiledKernel, JitKernel, KERNELS, assembled};
 use crate::jit::{self, CompileError};
 use crate::{Device, Kernel};
 use rtc_cache::{Cache, CacheConfig, Error, Key, Origin};
@@ -200,8 +200,15 @@ impl JitProgram {
 
     /// Loads what the cache or the compiler gave. What cannot be loaded is not kept for the next process.
     fn load(&self, cache: &Cache, key: &Key, compiled: rtc_compiler::Compiled) -> Result<CompiledKernel, CompileError> {
-        // SAFETY: it comes from `jit::compile_cached`: from the compiler, or from an entry that it wrote.
-        let loaded = unsafe { jit::load(&self.device, compiled, &mut Silent) };
+        let kept = || assembled::kept(cache, &compiled.artifact.ptx, &compiled.artifact.metadata);
+        let ahead = if self.device.is_cuda() { kept() } else { Ok(None) };
+        let ahead = ahead.unwrap_or_else(|problem| {
+            (self.observer)(&JitEvent::CacheProblem(&problem));
+            None
+        });
+        // SAFETY: it comes from `jit::compile_cached`: from the compiler, or from an entry that it wrote; so does what was
+        // assembled of it.
+        let loaded = unsafe { jit::load_ahead(&self.device, compiled, ahead.as_ref(), &mut Silent) };
         loaded.inspect_err(|_| {
             if let Err(problem) = cache.remove(KERNELS, key) {
                 (self.observer)(&JitEvent::CacheProblem(&problem));

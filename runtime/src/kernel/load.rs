@@ -4,7 +4,7 @@
 use super::{Fill, Kernel, Loaded};
 #[cfg(all(feature = "emulator", feature = "jit"))]
 use crate::backend::Code;
-use crate::backend::Image;
+use crate::backend::{Image, MachineCode};
 use crate::{Device, Result, argument, ptx_check};
 use rtc_abi::Metadata;
 #[cfg(all(feature = "emulator", feature = "jit"))]
@@ -61,7 +61,7 @@ impl Device {
     /// As for [`Device::load`]; the machine code must be that of the PTX.
     pub unsafe fn load_cubin(&self, ptx: &str, cubin: Option<&[u8]>, metadata: &Metadata) -> Result<Kernel> {
         // SAFETY: the caller guarantees PTX and machine code.
-        unsafe { self.load_shaped(ptx, cubin, metadata, [metadata.threads_per_block, 1, 1]) }
+        unsafe { self.load_shaped(ptx, cubin, None, metadata, [metadata.threads_per_block, 1, 1]) }
     }
 
     /// Like [`Device::load`], for PTX of another compiler whose blocks have several dimensions: threads along x, y and z, as
@@ -96,7 +96,23 @@ impl Device {
             return Err(argument::metadata_error("threads_per_block".into(), message));
         }
         // SAFETY: the caller guarantees the PTX.
-        unsafe { self.load_shaped(ptx, None, metadata, block) }
+        unsafe { self.load_shaped(ptx, None, None, metadata, block) }
+    }
+
+    /// Like [`Device::load`], with machine code that was made ahead.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Device::load_cubin`].
+    #[cfg(feature = "jit")]
+    pub(crate) unsafe fn load_ahead(
+        &self,
+        ptx: &str,
+        ahead: Option<&MachineCode>,
+        metadata: &Metadata,
+    ) -> Result<Kernel> {
+        // SAFETY: the caller guarantees PTX and machine code.
+        unsafe { self.load_shaped(ptx, None, ahead, metadata, [metadata.threads_per_block, 1, 1]) }
     }
 
     /// # Safety
@@ -106,6 +122,7 @@ impl Device {
         &self,
         ptx: &str,
         cubin: Option<&[u8]>,
+        ahead: Option<&MachineCode>,
         metadata: &Metadata,
         block: [u32; 3],
     ) -> Result<Kernel> {
@@ -113,7 +130,7 @@ impl Device {
         metadata.check()?;
         ptx_check::check(ptx, metadata)?;
         let fill = Fill::of(metadata)?;
-        let code = self.backend().clone().load(&Image { ptx, cubin, metadata, block })?;
+        let code = self.backend().clone().load(&Image { ptx, cubin, ahead, metadata, block })?;
         Ok(Kernel::of(Loaded { device: self.clone(), metadata: metadata.clone(), block, fill, code }))
     }
 

@@ -1,6 +1,6 @@
 // A driver of CUDA without a GPU, which fails as RTC_STUB says: "old" is a driver of CUDA 11.4, "none" has no GPU, "memory" has
 // none left, "registers:N" has 132 multiprocessors and takes N registers for kernels without .maxnreg, up to 152 for others, "init:CODE" does not start, "load:CODE" refuses every module, "lost:CODE" loses its context with the first launch, "order" prints the calls that
-// streams and memory get, "no pools" does the same and has no memory pools, "options" prints whether modules are loaded with lines of the source (13) and debugged (11). Prints at the end how often it was called for what.
+// streams and memory get, "no pools" does the same and has no memory pools, "loads:N" takes N registers like "registers:N" and prints how modules are loaded, "options" prints whether modules are loaded with lines of the source (13) and debugged (11). Prints at the end how often it was called for what.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -66,19 +66,23 @@ int cuCtxSetCurrent(void *context) { return 0; }
 int cuCtxGetCurrent(void **context) { return *context = memory, 0; }
 int cuCtxSynchronize(void) { return order("wait for all work"); }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, lost; }
+// A module is the place of its registers.
+static void *module_of(const char *kind, const char *image) {
+    int *registers = (int *)memory + ++modules;
+    *registers = code_of("registers:") + code_of("loads:");
+    const char *most = strstr(image, ".maxnreg ");
+    if (*registers && most) *registers = atoi(most + 9) < 152 ? atoi(most + 9) : 152;
+    if (code_of("loads:")) printf("says: %s of %d registers\n", kind, *registers), fflush(stdout);
+    return registers;
+}
 int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, void **values) {
     int code = code_of("load:");
     for (unsigned i = 0; strcmp(fault, "options") == 0 && i < n; i++)
         if (options[i] == 11 || options[i] == 13) printf("says: option %d is %d\n", options[i], (int)(size_t)values[i]);
     if (code) strncpy(values[0], "ptxas application ptx input, line 1; fatal", (size_t)values[1]);
-    // A module is the place of its registers.
-    int *registers = (int *)memory + ++modules;
-    *registers = code_of("registers:");
-    const char *most = strstr(image, ".maxnreg ");
-    if (*registers && most) *registers = atoi(most + 9) < 152 ? atoi(most + 9) : 152;
-    return *module = registers, code ? code : lost;
+    return *module = module_of("PTX", image), code ? code : lost;
 }
-int cuModuleLoadData(void **module, const void *image) { return *module = memory, lost; }
+int cuModuleLoadData(void **module, const void *image) { return *module = module_of("machine code", image), lost; }
 int cuModuleGetFunction(void **function, void *module, const char *name) { return *function = module, lost; }
 OK(cuModuleUnload, void *module)
 int cuFuncGetAttribute(int *value, int attribute, void *function) {

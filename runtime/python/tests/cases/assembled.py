@@ -67,6 +67,17 @@ for stream in range(1, 501):
 print(read("allocated"), read("freed"))
 """
 
+#: The assembler as Triton's back end gives it.
+ASKED = """
+from rtc import _as_triton
+_as_triton.install()
+from triton.backends.nvidia.compiler import get_ptxas
+try:
+    print(get_ptxas(90).version, get_ptxas(100).path)
+except RuntimeError as error:
+    print(str(error).partition(":")[0])
+"""
+
 
 def ptxas(folder, version):
     """A stub that says that it is of this version; its machine code is its version."""
@@ -110,6 +121,12 @@ class Assembled(unittest.TestCase):
             self.assertIn(f"by `{old}` of CUDA 12.8", of_ptxas)
             # Another one, in a package that this Python would import.
             self.assertEqual(ran(PROGRAM, path=os.path.dirname(old), packages=[packages]), ["3 12.9"])
+
+    def test_the_assembler_is_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = ptxas(os.path.join(folder, "found"), "13.2")
+            self.assertEqual(ran(ASKED, named=found), [f"13.2 {found}"])
+            self.assertEqual(ran(ASKED, named=os.path.join(folder, "nowhere")), ["Cannot find ptxas"])
 
     def test_streams(self):
         allocated, freed = map(int, ran(STREAMS)[0].split())

@@ -1,6 +1,7 @@
 //! Loading: what the device must have, and by which way its code comes.
 
 use super::super::{Backend, Image, wrong_device};
+use super::ahead::load_ahead;
 use super::assembled::instead_of_driver;
 use super::occupancy::more_blocks;
 use super::{Context, Module};
@@ -27,9 +28,12 @@ pub(super) fn load(context: &Arc<Context>, image: &Image<'_>) -> Result<Module> 
     let assembled = cubin.filter(|_| is_own).map(|cubin| Module::load_cubin(context, cubin, &metadata.symbol));
     let module = match assembled {
         Some(Ok(module)) => module,
-        _ => match instead_of_driver(context, ptx, metadata) {
-            Some(module) => module,
-            None => Module::load(context, ptx, &metadata.symbol)?,
+        _ => match load_ahead(context, image, 0) {
+            Some((module, _)) => module,
+            None => match instead_of_driver(context, ptx, metadata) {
+                Some(module) => module,
+                None => Module::load_with_remarks(context, ptx, &metadata.symbol)?.0,
+            },
         },
     };
     let shared = metadata.shared_bytes.saturating_add(module.static_shared);
@@ -40,11 +44,7 @@ pub(super) fn load(context: &Arc<Context>, image: &Image<'_>) -> Result<Module> 
         let hint = "The registers of a block do not fit; set maxnreg, or use smaller blocks.";
         return Err(out_of("threads per block", metadata.threads_per_block, module.max_threads, hint));
     }
-    let module = if module.is_assembled {
-        module
-    } else {
-        more_blocks(module, context, ptx, &metadata.symbol, metadata.threads_per_block, metadata.shared_bytes)?
-    };
+    let module = if module.is_assembled { module } else { more_blocks(module, context, image)? };
     module.prepare(metadata.shared_bytes, metadata.cluster)?;
     Ok(module)
 }

@@ -8,6 +8,9 @@
 //! each function makes the context current first, so any thread may call it.
 #![allow(unsafe_code)]
 
+mod ahead;
+#[cfg(feature = "jit")]
+pub(crate) mod assemble;
 mod assembled;
 mod few_blocks;
 mod load;

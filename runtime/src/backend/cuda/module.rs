@@ -39,12 +39,7 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Has the driver compile PTX and finds the kernel `symbol` in it.
-    pub(super) fn load(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<Module> {
-        Module::load_with_remarks(context, ptx, symbol).map(|(module, _)| module)
-    }
-
-    /// The same, with what the assembler remarks.
+    /// Has the driver compile PTX and finds the kernel `symbol` in it; with what the assembler remarks.
     pub(super) fn load_with_remarks(context: &Arc<Context>, ptx: &str, symbol: &str) -> Result<(Module, String)> {
         context.bind()?;
         let failed = |message: &str| Error::Ptx { kernel: symbol.to_owned(), message: message.to_owned() };

@@ -3,7 +3,7 @@
 //! that these wait. Whether it can is asked by compiling once more; what it says decides.
 
 use super::few_blocks::FewBlocks;
-use super::{Context, Module};
+use super::{Context, Image, Module, ahead};
 use crate::Result;
 use rtc_abi::SmLimits;
 use std::sync::Arc;
@@ -23,34 +23,51 @@ const FEW_WARPS: u32 = 12;
 /// How often it is tried.
 const ATTEMPTS: usize = 2;
 
-/// The kernel that was compiled from this text, or the same with fewer registers where more blocks of so many threads and
-/// so many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
-pub(super) fn more_blocks(
-    module: Module,
-    context: &Arc<Context>,
-    ptx: &str,
-    symbol: &str,
-    threads: u32,
-    shared_bytes: u32,
-) -> Result<Module> {
-    let says_so = [".maxnreg", "setmaxnreg", ".minnctapersm"].iter().any(|word| ptx.contains(word));
-    if says_so || ptx.len() > LONGEST || module.local_bytes > 0 {
+/// The kernel that was compiled from an image, or the same with fewer registers where more blocks of so many threads and so
+/// many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
+pub(super) fn more_blocks(module: Module, context: &Arc<Context>, image: &Image<'_>) -> Result<Module> {
+    let (threads, shared) = (image.metadata.threads_per_block, image.metadata.shared_bytes + module.static_shared);
+    let spills = module.local_bytes > 0;
+    if !is_tried(image.ptx, spills) {
         return Ok(module);
     }
-    let shared_bytes = shared_bytes + module.static_shared;
     let mut module = module;
-    let most = context.sm_limits().blocks_beside_registers(threads, shared_bytes);
-    for registers in fewer(module.registers, threads, most).into_iter().take(ATTEMPTS) {
-        let Some(ptx) = with_most(ptx, registers) else { return Ok(module) };
-        let Ok((mut other, said)) = Module::load_with_remarks(context, &ptx, symbol) else { continue };
-        // Products that the assembler makes wait for each other cost more than a block gives.
-        if other.local_bytes == 0 && other.registers <= registers && !said.contains("serialized") {
+    for registers in limits(image.ptx, module.registers, spills, threads, shared, context.sm_limits()) {
+        let Ok((mut other, said)) = ahead::load(context, image, registers) else { continue };
+        if is_better(other.registers, other.local_bytes > 0, &said, registers) {
             other.few_blocks = Some(Box::new(FewBlocks::compiled(context, module, threads)));
             return Ok(other);
         }
     }
-    module.few_blocks = FewBlocks::of(context, ptx, symbol, module.registers, threads).map(Box::new);
+    let symbol = &image.metadata.symbol;
+    module.few_blocks = FewBlocks::of(context, image.ptx, symbol, module.registers, threads).map(Box::new);
     Ok(module)
+}
+
+/// Whether the registers of a kernel are up to the assembler, and worth a second compilation.
+fn is_tried(ptx: &str, spills: bool) -> bool {
+    let says_so = [".maxnreg", "setmaxnreg", ".minnctapersm"].iter().any(|word| ptx.contains(word));
+    !says_so && !spills && ptx.len() <= LONGEST && with_most(ptx, 1).is_some()
+}
+
+/// The numbers of registers that are tried for a kernel that takes `taken`, in this order.
+pub(super) fn limits(
+    ptx: &str,
+    taken: u32,
+    spills: bool,
+    threads: u32,
+    shared_bytes: u32,
+    sm: SmLimits,
+) -> impl Iterator<Item = u32> {
+    let most = sm.blocks_beside_registers(threads, shared_bytes);
+    let tried = if is_tried(ptx, spills) { fewer(taken, threads, most) } else { Vec::new() };
+    tried.into_iter().take(ATTEMPTS)
+}
+
+/// Whether a kernel that was assembled with at most `limit` registers is the better one. Dots that the assembler makes wait for
+/// each other cost more than a block gives.
+pub(super) fn is_better(taken: u32, spills: bool, remarks: &str, limit: u32) -> bool {
+    !spills && taken <= limit && !remarks.contains("serialized")
 }
 
 /// The text with a most number of registers. The option of the driver does not do it: it is passed over where the text says how

@@ -1,0 +1,1 @@
+"""What programs ask of Triton's back end for NVIDIA's GPUs."""
