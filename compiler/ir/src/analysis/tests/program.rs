@@ -174,9 +174,9 @@ impl Writer {
                 15 => {
                     let square = self.any(SQUARE);
                     let ways = [("trans", "{order = [1, 0]}"), ("reshape", "{reorder = false}")];
-                    let (name, how) = self.random.of(&ways);
+                    let (name, how) = ways[self.count % 2];
                     let turned = self.line(TURNED, &format!("{name} %{square} {how}"));
-                    let (name, how) = self.random.of(&ways);
+                    let (name, how) = ways[self.count / 2 % 2];
                     self.line(SQUARE, &format!("{name} %{turned} {how}"));
                 }
                 _ if depth < 2 => self.repeat(depth),
