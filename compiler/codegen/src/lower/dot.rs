@@ -96,7 +96,10 @@ impl<'c> Lowering<'_, 'c> {
                 acc[*first..first + per_acc].copy_from_slice(&accs);
             }
         }
-        self.define(op, acc);
+        // Of a tile smaller than an instruction registers hold copies: what uses the sums is then computed once.
+        let copies = layouts.acc.copies().registers as usize;
+        let sums = (0..acc.len()).map(|register| acc[register & !copies]).collect();
+        self.define(op, sums);
         Ok(())
     }
 

@@ -93,6 +93,33 @@ impl Axis {
     }
 }
 
+/// The properties of a tile of sizes `from` seen with sizes `to`, in row-major order: the bits of a place, lowest first, are
+/// those of the last index, then those of the one before it.
+pub(super) fn reshaped(source: &[Axis], from: &[u32], to: &[u32]) -> Vec<Axis> {
+    let bits = |dims: &[u32]| -> Vec<(usize, u32)> {
+        let of = |axis: usize| (0..dims[axis].trailing_zeros()).map(move |bit| (axis, bit));
+        (0..dims.len()).rev().flat_map(of).collect()
+    };
+    let (from_bits, to_bits) = (bits(from), bits(to));
+    let all = source.iter().map(|axis| axis.divides_all()).max().unwrap_or(1);
+    let axis = |axis: usize| {
+        let own = to_bits.iter().zip(&from_bits).filter(|((of, _), _)| *of == axis).map(|(_, place)| *place);
+        let equal = own.clone().take_while(|(of, bit)| 2u64 << bit <= source[*of].constancy).count();
+        // Steps of one in the result are steps of one in the source where the lowest bits are those of the same axis.
+        let along = own.clone().next().filter(|(_, bit)| *bit == 0).map(|(of, _)| of);
+        let grows = |(number, (of, bit)): &(usize, (usize, u32))| {
+            Some(*of) == along && *number == *bit as usize && 2u64 << bit <= source[*of].contiguity
+        };
+        let contiguity = 1 << own.enumerate().take_while(grows).count();
+        let divisibility = match along {
+            Some(of) if contiguity > 1 => source[of].start_of(contiguity),
+            _ => all,
+        };
+        Axis { contiguity, divisibility, constancy: 1 << equal, strided: Strided::NONE }
+    };
+    (0..to.len()).map(axis).collect()
+}
+
 pub(super) fn sum(l: Axis, r: Axis) -> Axis {
     let contiguity = gcd(l.contiguity, r.constancy).max(gcd(l.constancy, r.contiguity));
     Axis {

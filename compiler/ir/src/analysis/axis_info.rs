@@ -22,7 +22,7 @@ use cranelift_entity::SecondaryMap;
 
 use super::axis::{
     Axis, CAP, Strided, comparison_constancy, difference, divisibility_of, gcd, lcm_power, pointer_sum,
-    power_of_two_part, product, sum,
+    power_of_two_part, product, reshaped, sum,
 };
 use super::interval::Interval;
 use super::ranges::{Ranges, width};
@@ -233,6 +233,12 @@ impl Analysis<'_> {
                 per_axis(&|i| source.axes[order[i] as usize])
             }
             OpKind::ConvertLayout {} => operand(0),
+            OpKind::Reshape { reorder: false } => {
+                let shapes = [view::Reshape::at(self.kernel, op).source(), result]
+                    .map(|value| self.kernel.value_type(value).shape());
+                let ([Some(from), Some(to)], source) = (shapes, operand(0)) else { return self.unknown(result) };
+                AxisInfo { axes: reshaped(&source.axes, &from, &to), constant: source.constant }
+            }
             OpKind::ExtSI { .. } | OpKind::ExtUI { .. } => {
                 let mut info = operand(0);
                 // The literal of a negative number says nothing of the bits that are put before it.

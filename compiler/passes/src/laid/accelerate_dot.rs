@@ -79,8 +79,11 @@ fn kind_of(kernel: &Kernel, cx: &PassContext, op: Op) -> DotKind {
     let rank = c.rank();
     let shape = MmaShape::for_bits(lhs.bits());
     let fits = c[rank - 2] >= shape.m && c[rank - 1] >= shape.n && a[rank - 1] >= shape.k;
+    let on_tensor_cores = cx.target.capability >= 80 && supported;
     match fma_kind(kernel, cx, op) {
-        _ if cx.target.capability >= 80 && supported && fits => DotKind::MmaV2,
+        _ if on_tensor_cores && fits => DotKind::MmaV2,
+        // Of a fragment of fewer rows or columns the rest are copies.
+        DotKind::FmaShared if on_tensor_cores && a[rank - 1] >= shape.k => DotKind::MmaV2,
         DotKind::FmaShared if cx.target.capability >= 80 && lhs == Scalar::F64 && fits => DotKind::MmaF64,
         kind => kind,
     }

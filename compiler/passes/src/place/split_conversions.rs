@@ -7,6 +7,8 @@
 //!                                              %y = local_load %b : tile<.., #l1>
 //! ```
 //!
+//! A small value from before a loop is stored there, and only loaded in the loop.
+//!
 //! A later conversion of the same value loads from the same buffer if that is no more expensive than a store and a load
 //! of its own, and if nothing between the two uses shared memory, so that the longer live range of the buffer costs no
 //! space.
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 
 use rtc_abi::Feature;
 use rtc_ir::effects::Space;
-use rtc_ir::{Block, Builder, Kernel, Op, Phase, SCRATCH_ALIGN, Value, scratch_bytes, view};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, SCRATCH_ALIGN, Value, ValueDef, scratch_bytes, view};
 use rtc_layout::{
     Conversion, Layout, MatrixInstructions, SharedAccess, SharedLayout, SharedPlan, conversion, shared_plan,
 };
@@ -24,6 +26,9 @@ use crate::{Pass, PassContext, PassError};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "split-conversions", needs: Phase::Laid, leaves: Phase::Laid, run };
+
+/// Bytes that a value may take of shared memory throughout a loop.
+const FEW_BYTES: u64 = 4096;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let matrix = MatrixInstructions { load: true, store: cx.target.has(Feature::Stmatrix) };
@@ -59,7 +64,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             Some((buffer, _)) => *buffer,
             None => {
                 let Some(place) = kernel.shared_type(elem, &plan.shared, 1) else { continue };
-                let mut builder = Builder::before(kernel, op);
+                let outside = before_loops(kernel, op, source).filter(|_| place.slot_bytes() <= FEW_BYTES);
+                let mut builder = Builder::before(kernel, outside.unwrap_or(op));
                 let buffer = builder.buffer(place, SCRATCH_ALIGN)?;
                 builder.local_store(source, buffer)?;
                 stored.clear();
@@ -71,6 +77,23 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         kernel.replace_op(op, loaded);
     }
     Ok(())
+}
+
+/// The outermost of the loops around a conversion in which its source does not change.
+fn before_loops(kernel: &Kernel, conversion: Op, source: Value) -> Option<Op> {
+    let around = |op: Op| kernel.block(kernel.op(op).parent?).parent;
+    let (mut inner, mut found) = (conversion, None);
+    while let Some(of) = around(inner).filter(|of| matches!(kernel.kind(*of), OpKind::ForRange { .. })) {
+        let inside = match kernel.value(source).def {
+            ValueDef::Result(made, _) => rtc_ir::walk_op(kernel, of).contains(&made),
+            ValueDef::Arg(block, _) => kernel.block(block).parent == Some(of),
+        };
+        if inside {
+            break;
+        }
+        (inner, found) = (of, Some(of));
+    }
+    found
 }
 
 /// Whether an operation is a conversion through shared memory.

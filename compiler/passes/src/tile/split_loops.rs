@@ -14,7 +14,7 @@
 //! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
 //! loads can be done before the first store. Loops with dots are left to the passes that pipeline them, but where masks choose
 //! between elements of tiles, as for causal attention: then the first loop has no masks. `loop_unroll_factor` is obeyed
-//! anywhere.
+//! anywhere; if the body has a branch for the iteration that is cut off by the end, the first loop goes without it.
 
 mod body;
 mod guards;
@@ -88,6 +88,7 @@ impl SplitPlan {
         let OpKind::ForRange { hints, .. } = kernel.kind(op) else { return None };
         if let Some(factor) = hints.unroll {
             plan.factor = i64::from(factor.max(1));
+            plan.guards = guards::of_branches(kernel, op);
             let few = u64::from(factor) * operations(kernel, op) <= MAX_COPIES;
             return (factor > 1 && few && plan.fits()).then_some(plan);
         }
@@ -257,7 +258,7 @@ fn fill(
         kernel.clone_ops(body, &mut map, Position::End(block));
         for guard in &plan.guards {
             if let Some(mask) = map.get(&guard.mask).and_then(|copy| kernel.def_op(*copy)) {
-                kernel.make_constant(mask, Literal::Int(1));
+                kernel.make_constant(mask, Literal::Int(guard.holds.into()));
             }
         }
         let Some(end) = kernel.terminator(block) else {

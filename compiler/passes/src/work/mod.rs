@@ -26,6 +26,7 @@ pub(crate) mod words;
 pub use count::work;
 pub(crate) use registers::has_dot;
 pub use registers::{Scope, estimate, registers_or_set};
+pub(crate) use words::words_of_tile;
 
 /// Who computes dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -173,8 +173,11 @@ impl Writer {
                 }
                 15 => {
                     let square = self.any(SQUARE);
-                    let turned = self.line(TURNED, &format!("trans %{square} {{order = [1, 0]}}"));
-                    self.line(SQUARE, &format!("trans %{turned} {{order = [1, 0]}}"));
+                    let ways = [("trans", "{order = [1, 0]}"), ("reshape", "{reorder = false}")];
+                    let (name, how) = ways[self.count % 2];
+                    let turned = self.line(TURNED, &format!("{name} %{square} {how}"));
+                    let (name, how) = ways[self.count / 2 % 2];
+                    self.line(SQUARE, &format!("{name} %{turned} {how}"));
                 }
                 _ if depth < 2 => self.repeat(depth),
                 _ => {}

@@ -8,7 +8,8 @@
 //! filled, and none are made. A loop with one `wgmma` dot, whose
 //! accumulators nothing else uses, gets one more, so that a dot can be in flight while the next iteration begins; if a
 //! SM then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
-//! other loops where an SM then holds more blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
+//! other loops where an SM then holds more blocks. Loops whose dots have few rows or columns wait for memory, not for dots:
+//! of the slots that are wished for, they get as many as let an SM hold the most blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
 //! fewer slots, until all fits.
 
 use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
@@ -19,8 +20,8 @@ use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::shared_bytes;
-use crate::work::{Scope, estimate};
-use crate::{Pass, PassContext, PassError};
+use crate::work::{Scope, estimate, words_of_tile};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "schedule-loop", needs: Phase::Laid, leaves: Phase::Laid, run };
@@ -42,7 +43,12 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             set_plan(kernel, *op, plan);
             continue;
         }
-        let plan = choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots));
+        let plan = if has_few_rows(kernel, *op) {
+            let registers = registers.saturating_sub(read_in_pieces(kernel, *op));
+            most_blocks(wished, &|slots| self::blocks(kernel, cx, registers, *op, slots))
+        } else {
+            choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots))
+        };
         set_plan(kernel, *op, plan);
         // FMAs take so long that copies arrive within an iteration: more blocks are worth more than more slots.
         while let Some(slots) = slots(kernel, *op).filter(|slots| *slots > 2)
@@ -116,6 +122,12 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
     RingPlan::plain(wished)
 }
 
+/// The plan with which an SM holds the most blocks.
+fn most_blocks(wished: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
+    let most = (1..=wished).max_by_key(|slots| held(*slots)).unwrap_or(wished);
+    if most < wished { RingPlan { slots: most, ahead: most, pending: 0 } } else { RingPlan::plain(wished) }
+}
+
 /// The slots of the rings that a loop copies into; `None` if it has none of its own.
 fn slots(kernel: &Kernel, op: Op) -> Option<u32> {
     match kernel.kind(op) {
@@ -146,6 +158,21 @@ fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32)
 fn has_dots_of_threads(kernel: &Kernel, op: Op) -> bool {
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
     inside.into_iter().any(|op| matches!(kernel.kind(op), OpKind::DotBuffers { .. }))
+}
+
+/// Whether the dots of a loop leave rows or columns of the instruction unused: far fewer operations than bytes are copied.
+fn has_few_rows(kernel: &Kernel, op: Op) -> bool {
+    let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
+    let mut dots = inside.into_iter().filter(|op| matrix_unit::is_dot(kernel.kind(*op))).peekable();
+    dots.peek().is_some() && dots.all(|dot| matrix_unit::is_partly_filled(kernel, dot))
+}
+
+/// Registers of the operands of such a dot: they are read from shared memory between its instructions, a few at a time, but the
+/// estimate has them live together.
+fn read_in_pieces(kernel: &Kernel, op: Op) -> u32 {
+    let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
+    let dots = inside.into_iter().filter_map(|op| kernel.dot_operands(op));
+    dots.map(|[lhs, rhs, _]| words_of_tile(kernel, lhs) + words_of_tile(kernel, rhs)).max().unwrap_or(0)
 }
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {

@@ -3,9 +3,11 @@
 use rtc_ir::analysis::{Affine, Poly, Ranges};
 use rtc_ir::{Elem, Kernel, Op, OpKind, Predicate, Type, Value, regions, view};
 
-/// `scale * index + reach < bound`, where the bound is the sum of some scalars: the mask holds everywhere while that is so.
+/// `scale * index + reach < bound`, where the bound is the sum of some scalars: the mask holds everywhere while that is so, or
+/// nowhere.
 pub(super) struct Guard {
     pub(super) mask: Value,
+    pub(super) holds: bool,
     pub(super) scale: i64,
     pub(super) reach: i64,
     pub(super) bound: Vec<Value>,
@@ -55,42 +57,64 @@ struct GuardForm {
 /// numbers with a value from outside of the loop.
 pub(super) fn of_loop(kernel: &Kernel, op: Op) -> Vec<Guard> {
     let body = kernel.op(op).blocks[0];
-    let index = kernel.block(body).args[0];
-    let from_zero = rtc_ir::constant_bits(kernel, view::ForRange::at(kernel, op).lower())
-        .is_some_and(|bits| bits as u32 as i32 >= 0);
-    let mut guards = Vec::new();
-    for inner in kernel.ops(body) {
-        let OpKind::CmpI { predicate } = kernel.kind(inner) else { continue };
-        let sides = view::CmpI::at(kernel, inner);
-        let (small, large, equal) = match predicate {
-            Predicate::Lt => (sides.lhs(), sides.rhs(), 0),
-            Predicate::Gt => (sides.rhs(), sides.lhs(), 0),
-            Predicate::Le => (sides.lhs(), sides.rhs(), 1),
-            Predicate::Ge => (sides.rhs(), sides.lhs(), 1),
-            _ => continue,
-        };
-        let side = |value: Value| form(kernel, value, index, op);
-        let (Some(small), Some(large)) = (side(small), side(large)) else { continue };
-        // The bound is a sum of values, or a constant, and a range of numbers.
-        if !small.values.is_empty() {
-            continue;
-        }
-        let scale = small.scale - large.scale;
-        // In 32 bits the sides are what they are without them: they lie between 0 and the bound. (A scale of one needs no
-        // start from zero on the side of the range: from the least integer on, the sum with a number that is not negative
-        // fits up to the bound.)
-        let fits = small.least >= 0 && (from_zero || (small.scale == 1 && large.scale == 0));
-        if scale > 0 && small.scale >= 0 && large.scale <= 0 && fits {
-            guards.push(Guard {
-                mask: kernel.result(inner, 0),
-                scale,
-                reach: small.most - large.least - equal,
-                bound: large.values,
-                rise: large.most.max(0),
-            });
+    kernel.ops(body).filter_map(|inner| of_comparison(kernel, op, inner, true)).collect()
+}
+
+/// The guards that decide branches of a loop's body, such as one for the tile that is cut off by the end, and those of masks that
+/// hold as long.
+pub(super) fn of_branches(kernel: &Kernel, op: Op) -> Vec<Guard> {
+    let body = kernel.op(op).blocks[0];
+    let branches = kernel.ops(body).filter(|inner| matches!(kernel.kind(*inner), OpKind::IfElse {}));
+    let conditions = branches.filter_map(|branch| kernel.def_op(view::IfElse::at(kernel, branch).condition()));
+    let decides = |inner: Op| [true, false].into_iter().find_map(|holds| of_comparison(kernel, op, inner, holds));
+    let mut guards: Vec<Guard> = Vec::new();
+    for guard in conditions.filter_map(decides) {
+        if guards.iter().all(|known| known.mask != guard.mask) {
+            guards.push(guard);
         }
     }
+    let as_long = |mask: &Guard| {
+        guards.iter().all(|guard| guard.mask != mask.mask)
+            && guards
+                .iter()
+                .any(|guard| (mask.scale, &mask.bound, mask.rise) == (guard.scale, &guard.bound, guard.rise))
+    };
+    let masks: Vec<Guard> = of_loop(kernel, op).into_iter().filter(as_long).collect();
+    guards.extend(masks);
     guards
+}
+
+/// The guard under which a comparison in a loop's body holds, or does not hold.
+fn of_comparison(kernel: &Kernel, op: Op, inner: Op, holds: bool) -> Option<Guard> {
+    let OpKind::CmpI { predicate } = kernel.kind(inner) else { return None };
+    let index = kernel.block(kernel.op(op).blocks[0]).args[0];
+    let from_zero = rtc_ir::constant_bits(kernel, view::ForRange::at(kernel, op).lower())
+        .is_some_and(|bits| bits as u32 as i32 >= 0);
+    let sides = view::CmpI::at(kernel, inner);
+    let (small, large, equal) = match (predicate, holds) {
+        (Predicate::Lt, true) | (Predicate::Ge, false) => (sides.lhs(), sides.rhs(), 0),
+        (Predicate::Gt, true) | (Predicate::Le, false) => (sides.rhs(), sides.lhs(), 0),
+        (Predicate::Le, true) | (Predicate::Gt, false) => (sides.lhs(), sides.rhs(), 1),
+        (Predicate::Ge, true) | (Predicate::Lt, false) => (sides.rhs(), sides.lhs(), 1),
+        _ => return None,
+    };
+    let side = |value: Value| form(kernel, value, index, op);
+    let (small, large) = (side(small)?, side(large)?);
+    let scale = small.scale - large.scale;
+    // In 32 bits the sides are what they are without them: they lie between 0 and the bound. (A scale of one needs no
+    // start from zero on the side of the range: from the least integer on, the sum with a number that is not negative
+    // fits up to the bound.)
+    let fits = small.least >= 0 && (from_zero || (small.scale == 1 && large.scale == 0));
+    // The bound is a sum of values, or a constant, and a range of numbers.
+    let suits = small.values.is_empty() && scale > 0 && small.scale >= 0 && large.scale <= 0 && fits;
+    suits.then(|| Guard {
+        mask: kernel.result(inner, 0),
+        holds,
+        scale,
+        reach: small.most - large.least - equal,
+        bound: large.values,
+        rise: large.most.max(0),
+    })
 }
 
 /// The guards whose masks alone choose between elements of tiles of floats, such as the scores of attention, and may hold in
