@@ -21,6 +21,19 @@ pub(super) fn kept(cache: &Cache, ptx: &str, metadata: &Metadata) -> Result<Opti
 /// Assembles a kernel and keeps the machine code in the cache, for processes that load the kernel later. It does nothing where
 /// the driver has to assemble it: where there is no driver, or no other assembler.
 ///
+/// ```
+/// use rtc_runtime::internal::assemble_ahead;
+/// use rtc_runtime::jit::{LaunchOptions, compiler::{Silent, TileKernel}, cache::{Cache, CacheConfig}};
+/// # let directory = std::env::temp_dir().join(format!("rtc-ahead-{}", std::process::id()));
+/// let kernel = TileKernel::parse("nothing.tir", "kernel @nothing() warps 1 phase tile {\n  ret\n}\n").unwrap();
+/// let artifact = kernel.compile(&LaunchOptions::default(), "sm_90a", &mut Silent)?.artifact;
+/// let cache = Cache::open(CacheConfig::new(&directory))?;
+/// assemble_ahead(&cache, &artifact.ptx, &artifact.metadata)?;
+/// assert!(cache.list()?.len() <= 1);
+/// # let _ = std::fs::remove_dir_all(directory);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// As for [`Cache::get`] and [`Cache::put`]. The kernel can be loaded all the same.

@@ -13,7 +13,7 @@
 //! fewer slots, until all fits.
 
 use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
-use rtc_ir::{Kernel, LoopHints, Op, OpKind, Phase, place_bytes, trip_count, view};
+use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, place_bytes, trip_count, view};
 
 use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
@@ -31,9 +31,10 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     if loops.is_empty() {
         return Ok(());
     }
-    let registers = estimate(kernel, Scope::Kernel).min(REGISTERS_PER_THREAD);
-    let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
+    let registers = estimate(kernel, Scope::Kernel);
     for op in &loops {
+        let registers = registers.saturating_sub(read_in_pieces(kernel, *op)).min(REGISTERS_PER_THREAD);
+        let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
         let mut wished = stages(kernel, *op).min(trips);
         if !has_dots(kernel, kernel.op(*op).blocks[0]) {
@@ -44,8 +45,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             continue;
         }
         let plan = if has_few_rows(kernel, *op) {
-            let registers = registers.saturating_sub(read_in_pieces(kernel, *op));
-            most_blocks(wished, &|slots| self::blocks(kernel, cx, registers, *op, slots))
+            most_blocks(wished, &|slots| blocks(kernel, *op, slots))
         } else {
             choose(kernel, *op, wished, trips, &|slots| blocks(kernel, *op, slots))
         };
@@ -167,12 +167,18 @@ fn has_few_rows(kernel: &Kernel, op: Op) -> bool {
     dots.peek().is_some() && dots.all(|dot| matrix_unit::is_partly_filled(kernel, dot))
 }
 
-/// Registers of the operands of such a dot: they are read from shared memory between its instructions, a few at a time, but the
-/// estimate has them live together.
+/// The registers of the operands that the dots of a loop by `mma.sync` read from shared memory between its instructions, a few at
+/// a time; the estimate has them live together.
 fn read_in_pieces(kernel: &Kernel, op: Op) -> u32 {
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
-    let dots = inside.into_iter().filter_map(|op| kernel.dot_operands(op));
-    dots.map(|[lhs, rhs, _]| words_of_tile(kernel, lhs) + words_of_tile(kernel, rhs)).max().unwrap_or(0)
+    let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::MmaV2, .. });
+    let is_read =
+        |value: &Value| kernel.def_op(*value).is_some_and(|op| matches!(kernel.kind(op), OpKind::LocalLoad {}));
+    let words = |dot: Op| {
+        let operands = kernel.dot_operands(dot).into_iter().flat_map(|[lhs, rhs, _]| [lhs, rhs]);
+        operands.filter(is_read).map(|value| words_of_tile(kernel, value)).sum()
+    };
+    inside.into_iter().filter(is_dot).map(words).max().unwrap_or(0)
 }
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
