@@ -14,6 +14,7 @@
 
 use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, place_bytes, trip_count, view};
+use rtc_layout::MmaShape;
 
 use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
@@ -167,18 +168,22 @@ fn has_few_rows(kernel: &Kernel, op: Op) -> bool {
     dots.peek().is_some() && dots.all(|dot| matrix_unit::is_partly_filled(kernel, dot))
 }
 
-/// The registers of the operands that the dots of a loop by `mma.sync` read from shared memory between its instructions, a few at
-/// a time; the estimate has them live together.
+/// The registers of the operands that the dots of a loop by `mma.sync` read from shared memory between its instructions, beyond
+/// those of two steps along K; the estimate has all live together.
 fn read_in_pieces(kernel: &Kernel, op: Op) -> u32 {
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::MmaV2, .. });
     let is_read =
         |value: &Value| kernel.def_op(*value).is_some_and(|op| matches!(kernel.kind(op), OpKind::LocalLoad {}));
     let words = |dot: Op| {
-        let operands = kernel.dot_operands(dot).into_iter().flat_map(|[lhs, rhs, _]| [lhs, rhs]);
-        operands.filter(is_read).map(|value| words_of_tile(kernel, value)).sum()
+        let [lhs, rhs, _] = kernel.dot_operands(dot)?;
+        let (shape, bits) = (kernel.value_type(lhs).shape()?, kernel.value_type(lhs).elem()?.bits());
+        let (all, live) = (shape[shape.rank() - 1], 2 * MmaShape::for_bits(bits).k);
+        let read: u32 =
+            [lhs, rhs].iter().filter(|value| is_read(value)).map(|value| words_of_tile(kernel, *value)).sum();
+        Some(read - read * live.min(all) / all)
     };
-    inside.into_iter().filter(is_dot).map(words).max().unwrap_or(0)
+    inside.into_iter().filter(is_dot).filter_map(words).max().unwrap_or(0)
 }
 
 fn slots_now(kernel: &Kernel, op: Op) -> u32 {
