@@ -23,7 +23,8 @@ pub(crate) fn assemble(ptx: &str, metadata: &Metadata) -> Option<MachineCode> {
     let mut variants = vec![Variant { registers: 0, remarks: first.remarks, cubin: first.cubin }];
     let (threads, shared) = (metadata.threads_per_block, metadata.shared_bytes);
     let usage = first.usage;
-    for registers in limits(ptx, usage.registers, usage.spilled > 0, threads, shared, target.sm) {
+    let tried = limits(ptx, usage.registers, usage.spilled > 0, threads, shared, target.sm);
+    for registers in tried.into_iter().flatten() {
         let Some(other) = with_most(ptx, registers).and_then(|ptx| assembled(&ptx)) else { break };
         let found = is_better(other.usage.registers, other.usage.spilled > 0, &other.remarks, registers);
         variants.push(Variant { registers, remarks: other.remarks, cubin: other.cubin });

@@ -20,6 +20,9 @@ const MOST_WARPS: u32 = 32;
 /// With fewer than this, many registers are given up for another block, else no more than a sixth.
 const FEW_WARPS: u32 = 12;
 
+/// What stands before the number of threads of a block.
+const THREADS: &str = "\n.reqntid ";
+
 /// How often it is tried.
 const ATTEMPTS: usize = 2;
 
@@ -27,13 +30,13 @@ const ATTEMPTS: usize = 2;
 /// many bytes of shared memory then run at a time. Text that says itself how many registers there are is left as it is.
 pub(super) fn more_blocks(module: Module, context: &Arc<Context>, image: &Image<'_>) -> Result<Module> {
     let (threads, shared) = (image.metadata.threads_per_block, image.metadata.shared_bytes + module.static_shared);
-    let spills = module.local_bytes > 0;
-    if !is_tried(image.ptx, spills) {
+    let (taken, spills) = (module.registers, module.local_bytes > 0);
+    let Some(limits) = limits(image.ptx, taken, spills, threads, shared, context.sm_limits()) else {
         return Ok(module);
-    }
+    };
     let mut module = module;
-    for registers in limits(image.ptx, module.registers, spills, threads, shared, context.sm_limits()) {
-        let Ok((mut other, said)) = ahead::load(context, image, registers) else { continue };
+    for registers in limits {
+        let Ok((mut other, said)) = ahead::load_limited(context, image, registers) else { continue };
         if is_better(other.registers, other.local_bytes > 0, &said, registers) {
             other.few_blocks = Some(Box::new(FewBlocks::compiled(context, module, threads)));
             return Ok(other);
@@ -44,13 +47,8 @@ pub(super) fn more_blocks(module: Module, context: &Arc<Context>, image: &Image<
     Ok(module)
 }
 
-/// Whether the registers of a kernel are up to the assembler, and worth a second compilation.
-fn is_tried(ptx: &str, spills: bool) -> bool {
-    let says_so = [".maxnreg", "setmaxnreg", ".minnctapersm"].iter().any(|word| ptx.contains(word));
-    !says_so && !spills && ptx.len() <= LONGEST && with_most(ptx, 1).is_some()
-}
-
-/// The numbers of registers that are tried for a kernel that takes `taken`, in this order.
+/// The numbers of registers that are tried for a kernel that takes `taken`, in this order. Nothing where the text says itself
+/// how many there are, where some are spilled, and for text that takes long to compile.
 pub(super) fn limits(
     ptx: &str,
     taken: u32,
@@ -58,10 +56,11 @@ pub(super) fn limits(
     threads: u32,
     shared_bytes: u32,
     sm: SmLimits,
-) -> impl Iterator<Item = u32> {
+) -> Option<impl Iterator<Item = u32>> {
+    let says_so = [".maxnreg", "setmaxnreg", ".minnctapersm"].iter().any(|word| ptx.contains(word));
+    let is_tried = !says_so && !spills && ptx.len() <= LONGEST && has_one_size(ptx);
     let most = sm.blocks_beside_registers(threads, shared_bytes);
-    let tried = if is_tried(ptx, spills) { fewer(taken, threads, most) } else { Vec::new() };
-    tried.into_iter().take(ATTEMPTS)
+    is_tried.then(|| fewer(taken, threads, most).into_iter().take(ATTEMPTS))
 }
 
 /// Whether a kernel that was assembled with at most `limit` registers is the better one. Dots that the assembler makes wait for
@@ -73,8 +72,12 @@ pub(super) fn is_better(taken: u32, spills: bool, remarks: &str, limit: u32) -> 
 /// The text with a most number of registers. The option of the driver does not do it: it is passed over where the text says how
 /// many threads a block has.
 pub(super) fn with_most(ptx: &str, registers: u32) -> Option<String> {
-    let threads = "\n.reqntid ";
-    (ptx.matches(threads).count() == 1).then(|| ptx.replacen(threads, &format!("\n.maxnreg {registers}{threads}"), 1))
+    has_one_size(ptx).then(|| ptx.replacen(THREADS, &format!("\n.maxnreg {registers}{THREADS}"), 1))
+}
+
+/// Whether the text says once how many threads a block has.
+fn has_one_size(ptx: &str) -> bool {
+    ptx.matches(THREADS).count() == 1
 }
 
 /// Numbers of registers less than `taken` with which more blocks fit, up to `most`, the most blocks first.
