@@ -42,7 +42,7 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut FxHashMap<Key, Op>, copie
         let data = kernel.op(op);
         let traits = data.kind.spec().traits;
         let loaded = is_load(&data.kind);
-        if !only_reads(kernel, op) {
+        if merges_loads && !only_reads(kernel, op) {
             loads.clear();
         }
         if (traits.has(Traits::PURE) || loaded && merges_loads) && data.blocks.is_empty() {
