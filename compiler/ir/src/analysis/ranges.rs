@@ -5,7 +5,8 @@
 //!
 //! - [`Ranges::of`]: the range in any launch. Proofs use it.
 //! - [`Ranges::expected`]: the range for sizes of real launches: program ids and loop indices times a constant below
-//!   2^16 fit in their type, and divisors are positive. A hash, which wraps on purpose, is not expected to fit.
+//!   2^16 fit in their type, and divisors are positive. A hash, which wraps on purpose, is not expected to fit, nor are
+//!   multiples of a number that may be negative and whose bits were shifted to the right as if it were unsigned.
 //! - [`Ranges::growth`]: the range without overflow, cut to the type, and how many launch-dependent numbers are
 //!   multiplied in it. Lints use it to report the one product that may overflow and not all values computed from it.
 //!
@@ -376,6 +377,8 @@ impl<'k> Ranges<'k> {
                 before.max().unwrap_or(0).saturating_add(u8::from(both)).max(left.min(1))
             }
             OpKind::MulI {} | OpKind::ShlI {} => before.fold(left, u8::saturating_add),
+            // Of a negative number that is no size, and its multiples may wrap.
+            OpKind::ShrUI {} if ideal(0).low < 0 => u8::MAX,
             _ => before.max().unwrap_or(0),
         };
         Some(ValueRange { sure, growth: Growth::new(grown, factors), expected, excess })

@@ -334,6 +334,16 @@ fn is_result_of_loop(kernel: &Kernel, value: Value) -> bool {
 }
 
 #[test]
+fn multiples_of_shifted_bits_may_wrap() {
+    let text = "kernel @k(%x: ptr<i16> {sig = \"*i16\"}, %a: i32 {sig = \"i32\"}, %b: i32 {sig = \"i32\"}, %n: i32 {sig = \"i32\"}) \
+                warps 1 phase tile {\n  %two = constant {value = 2} : i32\n  %bits = shrui %a, %two : i32\n  \
+                %fifteen = constant {value = 15} : i32\n  %c = muli %bits, %fifteen : i32\n  ret\n}\n";
+    for a in [1, -1, -96] {
+        assert_eq!(check(text, [a, 1, 1], &mut Seen::default()), Ok(()));
+    }
+}
+
+#[test]
 fn what_programs_compute_is_as_analyses_say() {
     let mut seen = Seen::default();
     let mut wrong = Vec::new();
