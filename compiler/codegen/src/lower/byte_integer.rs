@@ -14,6 +14,8 @@ use crate::{
 const SINGLE: i64 = 0x4b00_0000;
 /// The upper byte of 2^10 as `f16`, in each byte.
 const HALF: i64 = 0x6464_6464;
+/// The upper byte of 2^7 as `bf16`, in each byte.
+const BRAIN: i64 = 0x4343_4343;
 
 impl<'c> Lowering<'_, 'c> {
     /// Integers to floats.
@@ -58,6 +60,19 @@ impl<'c> Lowering<'_, 'c> {
         let pick = |low: Value<'c>, high: Value<'c>, selector: i64| {
             e.intrinsic("llvm.nvvm.prmt", &[low, high, int(selector)], e.ty.i32)
         };
+        if to == Elem::BF16 && signed && self.target.has(Feature::Bf16Arithmetic) {
+            let word = e.bitcast(e.pack(&bytes), e.ty.i32);
+            // 2^7 and the seven low bits, from which 2^7 is subtracted, or 2^8 where the sign bit makes that of it.
+            let pair = |selector: i64| {
+                let both = pick(word, int(BRAIN), selector);
+                let [low, sign] = [0xff7f_ff7f_u32, 0xff80_ff80].map(|mask| {
+                    let mask = int(i64::from(mask as i32));
+                    e.bitcast(e.andi(both, mask), e.vector_type(2, e.ty.bf16))
+                });
+                e.unpack(e.subf(low, sign, false), 2, e.ty.bf16)
+            };
+            return [pair(0x4140), pair(0x4342)].concat();
+        }
         // With the sign bit flipped, a signed byte is 128 more than before.
         let word = e.bitcast(e.pack(&bytes), e.ty.i32);
         let (word, bias) = if signed { (e.xori(word, int(0x8080_8080)), 128.0) } else { (word, 0.0) };

@@ -252,7 +252,8 @@ pub fn layouts(
     Some(match kind {
         DotKind::MmaV2 => {
             let bits = scalar_of(kernel, lhs)?.bits();
-            let warps = mma_warps(c, warps, chained);
+            let casts = [lhs, view::Dot::at(kernel, op).rhs()].map(|operand| k_width::is_cast(kernel, operand, bits));
+            let warps = mma_warps(c, warps, chained, casts);
             let dot = k_width::DotOperands { kernel, op, bits, warps: &warps, chained };
             let [lhs, rhs] = dot.operands(cx);
             DotLayouts { lhs: Some(lhs), rhs: Some(rhs), acc: Layout::mma_v2(&c, &warps) }
@@ -289,7 +290,7 @@ pub fn layouts(
             }
         }
         DotKind::MmaF64 => {
-            let warps = mma_warps(c, warps, chained);
+            let warps = mma_warps(c, warps, chained, [false; 2]);
             // From 16 rows on, pairs of eight rows lie in one thread: newer targets have an instruction for them.
             let tall = c[c.rank() - 2] >= 16;
             let acc = if tall { Layout::mma_v2(&c, &warps) } else { Layout::mma_f64(&c, &warps) };
@@ -305,9 +306,13 @@ pub fn layouts(
     })
 }
 
+/// How many times the work of an element that `ldmatrix` reads one is that is read and converted.
+const CAST_WORK: u32 = 4;
+
 /// How the warps divide the accumulator: near squares, or along M where one dot feeds another, so that a row of the
 /// first result stays within a warp. Warps for which M has no rows divide N then: they would all multiply the same.
-pub fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
+/// Warps beside each other read and convert the same elements of an operand, so they rather divide one that is cast.
+pub fn mma_warps(c: Shape, warps: u32, chained: bool, casts: [bool; 2]) -> Vec<u32> {
     let rank = c.rank();
     let (m, n) = (c[rank - 2], c[rank - 1]);
     let mut out = vec![1; rank];
@@ -322,9 +327,10 @@ pub fn mma_warps(c: Shape, warps: u32, chained: bool) -> Vec<u32> {
         out[rank - 2] = left / out[rank - 1];
         return out;
     }
+    let [of_lhs, of_rhs] = casts.map(|is_cast| if is_cast { CAST_WORK } else { 1 });
     while left > 1 {
         let (rows, columns) = (m / (16 * out[rank - 2]), n / (8 * out[rank - 1]));
-        let along_m = columns <= 1 || (rows > 1 && 2 * rows >= columns);
+        let along_m = columns <= 1 || (rows > 1 && of_lhs * 2 * rows >= of_rhs * columns);
         out[if along_m { rank - 2 } else { rank - 1 }] *= 2;
         left /= 2;
     }

@@ -139,10 +139,16 @@ impl DotOperands<'_> {
         }
         let shape = kernel.value_type(origin.value).shape()?;
         let warps = kernel.group_of(self.op).warps;
-        let accs = Layout::mma_v2(&shape, &mma_warps(shape, warps, self.chained));
+        let accs = Layout::mma_v2(&shape, &mma_warps(shape, warps, self.chained, [false; 2]));
         let place = OperandHome::Threads(if origin.transposed { accs.transpose(&[1, 0]) } else { accs });
         Some(OperandSource { place, often: weight(kernel, self.op) })
     }
+}
+
+/// Whether an operand is computed from a load of elements of another size than the `bits` that the instruction takes.
+pub(super) fn is_cast(kernel: &Kernel, operand: Value, bits: u32) -> bool {
+    let all = origins(kernel, operand).into_iter().flatten();
+    all.filter_map(|origin| element_bits(kernel, origin.load?)).any(|of_load| of_load != bits)
 }
 
 fn element_bits(kernel: &Kernel, load: Op) -> Option<u32> {
