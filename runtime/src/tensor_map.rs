@@ -95,7 +95,10 @@ pub(crate) fn slots(metadata: &Metadata) -> Result<Box<[MapSlot]>> {
 
 fn form_of_host(map: &HostTensorMap) -> std::result::Result<Form, String> {
     // What the hardware fetches at once beside what is asked for; 128 bytes is what every swizzled row has.
-    let own = form(map.dtype, &map.box_shape, map.swizzle, 128)?;
+    let own = Form { shrinks: map.shrinks, ..form(map.dtype, &map.box_shape, map.swizzle, 128)? };
+    if own.shrinks && own.rank < 2 {
+        return Err("a box of one dimension has no rows".into());
+    }
     let Some(number) = map.data_type else { return Ok(own) };
     let element = ElementType::of(number).filter(|e| e.bytes() == own.element.bytes());
     let element = element.ok_or_else(|| format!("data type {number} does not stand for {}", map.dtype))?;
@@ -111,7 +114,7 @@ fn form(dtype: DType, shape: &[u32], swizzle: u32, l2_promotion: u32) -> std::re
         *to = *size;
     }
     let element = ElementType::for_dtype(dtype).ok_or_else(|| format!("there are no tensor maps of `{dtype}`"))?;
-    let form = Form { element, rank: shape.len(), box_dims, swizzle, l2_promotion };
+    let form = Form { element, rank: shape.len(), box_dims, swizzle, l2_promotion, shrinks: false };
     // A place that nothing is wrong with, so that only the form is checked.
     let place = Place { address: 0, dims: [1; MAX_RANK], strides: [16; MAX_RANK], nan: false };
     check_tensor_map(&form, &place)?;

@@ -14,6 +14,8 @@ pub struct Tensor {
     pads_nan: bool,
     rounds_tf32: bool,
     is_signed: bool,
+    /// Whether the box has no more rows than the tensor.
+    shrinks: bool,
 }
 
 impl Tensor {
@@ -30,6 +32,7 @@ impl Tensor {
             pads_nan: false,
             rounds_tf32: false,
             is_signed: kernel.is_signed_map(param.value),
+            shrinks: false,
         })
     }
 
@@ -49,7 +52,7 @@ impl Tensor {
         let base = base.wrapping_add((number(&map.start)? as u64).wrapping_mul(size));
         let (pads_nan, rounds_tf32) = (map.padding == Padding::Nan, map.data_type == Some(TFLOAT32));
         let is_signed = kernel.is_signed_map(param.value);
-        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32, is_signed })
+        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32, is_signed, shrinks: map.shrinks })
     }
 
     /// The tensor of a descriptor that the host makes; sizes and strides in elements. A map has no empty dimension.
@@ -65,13 +68,23 @@ impl Tensor {
         let shape = shape.iter().map(|size| (*size).max(1) as u64).collect();
         let strides = strides.iter().map(|stride| *stride as u64 * bytes).collect();
         let is_signed = kernel.is_signed_map(param.value);
-        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32: false, is_signed })
+        Ok(Tensor { ty, base, shape, strides, pads_nan, rounds_tf32: false, is_signed, shrinks: false })
+    }
+
+    /// The box, innermost dimension first.
+    fn boxes(&self) -> Vec<u32> {
+        let mut boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
+        if let (true, [.., of, _]) = (self.shrinks, &self.shape[..]) {
+            boxes[1] = boxes[1].min(*of as u32);
+        }
+        boxes
     }
 
     /// As the interpreter takes it.
     pub fn described(&self) -> ArgValue {
         let Tensor { base, pads_nan, rounds_tf32, .. } = *self;
-        let mut desc = DescArg { base, pads_nan, rounds_tf32, ..DescArg::default() };
+        let rows = self.boxes().get(1).copied();
+        let mut desc = DescArg { base, pads_nan, rounds_tf32, rows, ..DescArg::default() };
         desc.shape[..self.shape.len()].copy_from_slice(&self.shape);
         desc.strides[..self.shape.len()].copy_from_slice(&self.strides);
         ArgValue::Desc(desc)
@@ -80,7 +93,7 @@ impl Tensor {
     /// The arguments for the driver, innermost dimension first.
     pub fn fields(&self) -> Result<serde_json::Value, String> {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
-        let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
+        let boxes = self.boxes();
         let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem, self.is_signed)? };
         Ok(serde_json::json!({
             "type": element as u32, "base": self.base, "sizes": inner_first(&self.shape),
@@ -92,7 +105,7 @@ impl Tensor {
     pub fn encoded(&self) -> Result<[u8; 128], String> {
         let inner_first = |sizes: &[u64]| sizes.iter().rev().copied().collect::<Vec<u64>>();
         let strides = inner_first(&self.strides);
-        let boxes: Vec<u32> = self.ty.shape.iter().rev().copied().collect();
+        let boxes = self.boxes();
         let element = if self.rounds_tf32 { ElementType::Tf32 } else { element(self.ty.elem, self.is_signed)? };
         let map = TensorMap::tiled(element, self.base, &inner_first(&self.shape), &strides[1..], &boxes);
         let fill = if self.pads_nan { Fill::Nan } else { Fill::Zero };

@@ -170,6 +170,7 @@ pub enum Hidden {
 ///     swizzle: 128,
 ///     data_type: None,
 ///     padding: Padding::Zero,
+///     shrinks: false,
 /// };
 /// assert_eq!(map.strides[1], 1.into());
 /// ```
@@ -196,6 +197,10 @@ pub struct HostTensorMap {
     pub data_type: Option<u32>,
     /// The value of elements outside.
     pub padding: Padding,
+    /// Whether the box has no more rows, in the last dimension but one, than the tensor: the launch encodes the lesser
+    /// number. A copy then brings fewer bytes and leaves the other rows of its buffer alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shrinks: bool,
 }
 
 /// The value of a tensor map's elements outside of the tensor.
@@ -213,18 +218,26 @@ pub enum Padding {
 pub struct Persistent {
     /// Blocks that run on one SM at once.
     pub blocks_per_multiprocessor: u32,
+    /// Whether some programs may end without work, so that nothing is known of the number of passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uneven: bool,
 }
 
 impl Persistent {
-    /// Blocks to start for so many programs: the fewest that need the same number of passes as all that fit at once.
+    /// Blocks to start for so many programs: the fewest that need the same number of passes as all that fit at once, or
+    /// all that fit where programs are uneven.
     ///
     /// ```
-    /// let persistent = rtc_abi::Persistent { blocks_per_multiprocessor: 1 };
+    /// let persistent = rtc_abi::Persistent { blocks_per_multiprocessor: 1, uneven: false };
     /// assert_eq!(persistent.blocks(100, 132), 100);
     /// assert_eq!(persistent.blocks(265, 132), 89); // three rounds
+    /// assert_eq!(rtc_abi::Persistent { uneven: true, ..persistent }.blocks(265, 132), 132);
     /// ```
     pub fn blocks(self, programs: u64, sms: u32) -> u64 {
         let at_once = (u64::from(self.blocks_per_multiprocessor) * u64::from(sms)).max(1);
+        if self.uneven {
+            return programs.min(at_once);
+        }
         let rounds = programs.div_ceil(at_once).max(1);
         programs.div_ceil(rounds)
     }

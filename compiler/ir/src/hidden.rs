@@ -11,7 +11,7 @@
 //! behind the pointer `a_ptr`; sizes and strides are expressions of integer parameters ([`Expr`]), outermost first and
 //! in elements. `start` is the number of elements between the pointer and the first one, `padding = nan` the value
 //! outside of the tensor instead of zero, and `data_type` the number of a `CUtensorMapDataType` if it is not that of
-//! the element. The box and the swizzle are those of the type.
+//! the element. The box and the swizzle are those of the type; with `shrinks = 1` the box has no more rows than the tensor.
 
 use rtc_abi::metadata::Padding;
 use rtc_abi::{Expr, ValueType};
@@ -43,6 +43,8 @@ pub struct MapSource {
     pub data_type: Option<u32>,
     /// The value of copies outside of the tensor.
     pub padding: Padding,
+    /// Whether the box has no more rows, in the last dimension but one, than the tensor.
+    pub shrinks: bool,
 }
 
 impl MapSource {
@@ -80,6 +82,9 @@ impl Hidden {
         if map.padding == Padding::Nan {
             attrs.push(("padding", AttrValue::Word("nan".into())));
         }
+        if map.shrinks {
+            attrs.push(("shrinks", AttrValue::Int(1)));
+        }
         attrs
     }
 
@@ -111,7 +116,13 @@ impl Hidden {
             Some(AttrValue::Word(word)) if word == "zero" => Padding::Zero,
             Some(_) => return Err("`padding` is `zero` or `nan`".into()),
         };
-        Ok(Some(Hidden::TensorMap(Box::new(MapSource { base, start, shape, strides, data_type, padding }))))
+        let shrinks = match take("shrinks") {
+            None | Some(AttrValue::Int(0)) => false,
+            Some(AttrValue::Int(1)) => true,
+            Some(_) => return Err("`shrinks` is 0 or 1".into()),
+        };
+        let map = MapSource { base, start, shape, strides, data_type, padding, shrinks };
+        Ok(Some(Hidden::TensorMap(Box::new(map))))
     }
 }
 
@@ -177,6 +188,9 @@ fn check_map(kernel: &Kernel, given: &[Param], param: &Param, map: &MapSource) -
     }
     if map.padding == Padding::Nan && !desc.elem.is_float() {
         return Err("pads integers with NaN".into());
+    }
+    if map.shrinks && desc.shape.rank() < 2 {
+        return Err("has no rows that the tensor could have fewer of".into());
     }
     if map.data_type.is_some_and(|number| !other_data_types(desc.elem).contains(&number)) {
         return Err(format!("has a data type that does not stand for {}", desc.elem));

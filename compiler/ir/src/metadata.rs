@@ -106,6 +106,7 @@ fn launched(hidden: &Hidden, ty: Type) -> rtc_abi::Hidden {
             swizzle: desc.swizzle,
             data_type: map.data_type,
             padding: map.padding,
+            shrinks: map.shrinks,
         })),
         (Hidden::Grid(axis), _) => rtc_abi::Hidden::Grid(*axis),
         // The verifier refuses these.

@@ -95,11 +95,11 @@ fn maps(metadata: &Metadata) -> Result<Vec<Map<'_>>, String> {
     for param in &metadata.params {
         let map = match (&param.hidden, &param.tensor_map) {
             (Some(Hidden::TensorMap(map)), _) => {
-                let form = form(map.dtype, map.data_type, &map.box_shape, map.swizzle, 128);
+                let form = form(map.dtype, map.data_type, &map.box_shape, map.swizzle, 128, map.shrinks);
                 Map { param, form: form?, source: Some(map) }
             }
             (None, Some(map)) => {
-                let form = form(map.dtype, None, &map.block_shape, map.swizzle, map.l2_promotion);
+                let form = form(map.dtype, None, &map.block_shape, map.swizzle, map.l2_promotion, false);
                 Map { param, form: form?, source: None }
             }
             (None, None) if !matches!(param.ty, ParamType::Value(_)) => {
@@ -113,7 +113,14 @@ fn maps(metadata: &Metadata) -> Result<Vec<Map<'_>>, String> {
 }
 
 /// What the kernel fixes of a map, as `struct rtc_map` has it.
-fn form(dtype: DType, number: Option<u32>, shape: &[u32], swizzle: u32, promotion: u32) -> Result<String, String> {
+fn form(
+    dtype: DType,
+    number: Option<u32>,
+    shape: &[u32],
+    swizzle: u32,
+    promotion: u32,
+    shrinks: bool,
+) -> Result<String, String> {
     let ty = match dtype {
         DType::Int8 | DType::UInt8 | DType::Fp8E5 | DType::Fp8E4Nv | DType::Fp8E4B15 => "UINT8",
         DType::Int16 | DType::UInt16 => "UINT16",
@@ -132,7 +139,7 @@ fn form(dtype: DType, number: Option<u32>, shape: &[u32], swizzle: u32, promotio
     let swizzle = if swizzle == 0 { "NONE".into() } else { format!("{swizzle}B") };
     let promotion = if promotion == 0 { "NONE".into() } else { format!("L2_{promotion}B") };
     Ok(format!(
-        "{ty}, {}, {}, {{{}}}, CU_TENSOR_MAP_SWIZZLE_{swizzle}, CU_TENSOR_MAP_L2_PROMOTION_{promotion}",
+        "{ty}, {}, {}, {{{}}}, CU_TENSOR_MAP_SWIZZLE_{swizzle}, CU_TENSOR_MAP_L2_PROMOTION_{promotion}, {shrinks}",
         dtype.bytes(),
         shape.len(),
         inner_first.join(", ")
@@ -219,7 +226,11 @@ fn write_body(out: &mut String, number: usize, metadata: &Metadata, general: &Me
 fn write_blocks(out: &mut String, metadata: &Metadata) -> Written {
     if let Some(persistent) = metadata.persistent {
         let at_once = format!("{}u * (unsigned int)kernel->sm_count", persistent.blocks_per_multiprocessor.max(1));
-        writeln!(out, "    grid_x = rtc_blocks(grid_x, grid_y, grid_z, {at_once});\n    grid_y = grid_z = 1;")?;
+        writeln!(
+            out,
+            "    grid_x = rtc_blocks(grid_x, grid_y, grid_z, {at_once}, {});\n    grid_y = grid_z = 1;",
+            persistent.uneven
+        )?;
     }
     if metadata.cluster[0] > 1 {
         let cluster = metadata.cluster[0];

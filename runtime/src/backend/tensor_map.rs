@@ -75,6 +75,19 @@ pub(crate) struct Form {
     pub(crate) box_dims: [u32; MAX_RANK],
     pub(crate) swizzle: u32,
     pub(crate) l2_promotion: u32,
+    /// Whether the box has no more rows than the tensor.
+    pub(crate) shrinks: bool,
+}
+
+impl Form {
+    /// The box at a place, innermost dimension first.
+    pub(crate) fn box_at(&self, place: &Place) -> [u32; MAX_RANK] {
+        let mut dims = self.box_dims;
+        if self.shrinks {
+            dims[1] = dims[1].min(u32::try_from(place.dims[1]).unwrap_or(u32::MAX));
+        }
+        dims
+    }
 }
 
 /// What a launch adds; strides in bytes.

@@ -115,7 +115,7 @@ fn hidden_parameters_and_persistent_grids() {
 
 #[test]
 fn persistent_grids_are_as_small_as_their_rounds_allow() {
-    let blocks = |n, programs| Persistent { blocks_per_multiprocessor: n }.blocks(programs, 132);
+    let blocks = |n, programs| Persistent { blocks_per_multiprocessor: n, uneven: false }.blocks(programs, 132);
     for (n, programs, expected) in
         [(1, 0, 0), (1, 1, 1), (1, 132, 132), (1, 133, 67), (2, 264, 264), (2, 265, 133), (1, 1000, 125)]
     {

@@ -19,9 +19,9 @@ impl<'c> Emitter<'c> {
     }
 
     /// The same, where each arrival also announces that many bytes.
-    pub fn barrier_expect(&self, predicate: Value<'c>, barrier: Value<'c>, bytes: u32) {
-        let text = format!("@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {bytes};");
-        self.act(&text, "b,r,~{memory}", &[predicate, barrier]);
+    pub fn barrier_expect(&self, predicate: Value<'c>, barrier: Value<'c>, bytes: Value<'c>) {
+        let text = "@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], $2;";
+        self.act(text, "b,r,rn,~{memory}", &[predicate, barrier, bytes]);
     }
 
     /// Waits until the phase of a barrier with this parity is complete.

@@ -36,7 +36,13 @@ impl<'c> Lowering<'_, 'c> {
     }
 
     pub(super) fn barrier_expect(&self, op: Op, bytes: u32) -> Result<()> {
-        self.e.barrier_expect(self.leader(), self.scalar(view::BarrierExpect::at(self.kernel, op).barrier())?, bytes);
+        let expected = view::BarrierExpect::at(self.kernel, op);
+        let all = self.e.i32(bytes as i32);
+        let bytes = match expected.fewer() {
+            Some(fewer) => self.e.subi(all, self.scalar(fewer)?),
+            None => all,
+        };
+        self.e.barrier_expect(self.leader(), self.scalar(expected.barrier())?, bytes);
         Ok(())
     }
 

@@ -176,7 +176,9 @@ impl Machine<'_> {
 
     /// `barrier_expect`.
     fn barrier_expect(&mut self, op: Op, bytes: u32) -> Result<(), Stop> {
-        if let Some(barrier) = self.barrier_at(view::BarrierExpect::at(self.kernel, op).barrier())? {
+        let expected = view::BarrierExpect::at(self.kernel, op);
+        let bytes = bytes.wrapping_sub(expected.fewer().map_or(0, |fewer| self.scalar(fewer) as u32));
+        if let Some(barrier) = self.barrier_at(expected.barrier())? {
             let done = self.shared.expect_tx(barrier, bytes).and_then(|()| self.shared.arrive(barrier, 1));
             done.map_err(|error| self.stop(FaultKind::Shared(error)))?;
         }
@@ -281,8 +283,9 @@ impl Machine<'_> {
 
     /// `copy_desc`: elements outside of the tensor are zero; the barrier receives all bytes of the box.
     fn copy_desc(&mut self, op: Op) -> Result<(), Stop> {
-        let Some((desc, arg, places)) = self.box_of(op)? else { return Ok(()) };
+        let Some((desc, arg, mut places)) = self.box_of(op)? else { return Ok(()) };
         let ty = Type::tile(desc.elem(), desc.shape);
+        places.truncate(arg.copied(&desc));
         let mut bits = Vec::with_capacity(places.len());
         for (slot, address) in places.into_iter().enumerate() {
             bits.push(match address {
@@ -292,8 +295,10 @@ impl Machine<'_> {
             });
         }
         let copy = view::CopyDesc::at(self.kernel, op);
-        let arrival = self.barrier_at(copy.barrier())?.map(|barrier| (barrier, desc.bytes()));
-        let Some(place) = self.positions(copy.buffer())? else { return Ok(()) };
+        let bytes = bits.len() as u32 * desc.elem.bytes();
+        let arrival = self.barrier_at(copy.barrier())?.map(|barrier| (barrier, bytes));
+        let Some(mut place) = self.positions(copy.buffer())? else { return Ok(()) };
+        place.1.truncate(bits.len());
         let start = self.start(op);
         self.shared.start_write(place, bits, arrival, start).map_err(|refused| self.refuse(ty, refused))?;
         Ok(())
@@ -389,6 +394,15 @@ impl DescArg {
             return bits;
         }
         (float.wrapping_add(0xfff + (float >> 13 & 1)) & !0x1fff).into()
+    }
+
+    /// How many elements of a box a copy brings, the first in row-major order.
+    fn copied(&self, ty: &DescType) -> usize {
+        let all = ty.shape.numel() as usize;
+        match (self.rows, &ty.shape[..]) {
+            (Some(rows), [.., of, _]) => all / *of as usize * (rows.min(*of) as usize),
+            _ => all,
+        }
     }
 
     /// Where an element of the tensor is, if it has one there.

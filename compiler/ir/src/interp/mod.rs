@@ -115,6 +115,8 @@ pub struct DescArg {
     pub pads_nan: bool,
     /// Whether copies round floats of 32 bits to `tf32`, to nearest, ties to even.
     pub rounds_tf32: bool,
+    /// The rows of the box, where they are not as many as the parameter says; see [`crate::MapSource::shrinks`].
+    pub rows: Option<u32>,
 }
 
 /// How a launch is run, and what ends it early.

@@ -87,6 +87,15 @@ pub(super) fn barrier_of(cx: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
+/// One barrier, and perhaps an `i32` scalar; no result.
+pub(super) fn barrier_expect(cx: &InferContext<'_>) -> Inferred {
+    one_barrier(cx.operands[0])?;
+    if let Some(fewer) = cx.optional(0) {
+        expect(fewer == Type::Scalar(Elem::I32), || format!("`fewer` is {fewer}, not i32"))?;
+    }
+    Ok(Vec::new())
+}
+
 /// One barrier and an `i32` scalar; no result.
 pub(super) fn barrier_wait(cx: &InferContext<'_>) -> Inferred {
     let [barrier, parity] = cx.operands else { return Err("needs two operands".into()) };

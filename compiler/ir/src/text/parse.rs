@@ -290,8 +290,13 @@ impl<'t> Reader<'t> {
                 "ctas" => self.kernel.options.num_ctas = self.number()?,
                 "maxnreg" => self.kernel.options.maxnreg = Some(self.number()?),
                 "persistent" => {
-                    self.kernel.persistent = Some(Persistent { blocks_per_multiprocessor: self.number()? });
+                    let blocks_per_multiprocessor = self.number()?;
+                    self.kernel.persistent = Some(Persistent { blocks_per_multiprocessor, uneven: false });
                 }
+                "uneven" => match &mut self.kernel.persistent {
+                    Some(persistent) => persistent.uneven = true,
+                    None => return self.fail("`uneven` follows `persistent`"),
+                },
                 "no_fp_fusion" => self.kernel.options.fp_fusion = false,
                 "shared" => self.kernel.shared_bytes = self.number()?,
                 "phase" => {

@@ -85,7 +85,8 @@ impl<'k> Printer<'k> {
         }
         write!(out, ") {}", options_text(&kernel.options))?;
         if let Some(persistent) = kernel.persistent {
-            write!(out, "persistent {} ", persistent.blocks_per_multiprocessor)?;
+            let uneven = if persistent.uneven { "uneven " } else { "" };
+            write!(out, "persistent {} {uneven}", persistent.blocks_per_multiprocessor)?;
         }
         if kernel.shared_bytes != 0 {
             write!(out, "shared {} ", kernel.shared_bytes)?;

@@ -15,7 +15,9 @@
 use std::fmt::Write;
 
 use crate::schedule::partition::persistent::described;
-use rtc_ir::{Block, Kernel, Op, OpKind, Traits, Type, Value, constant_bits, place_bytes, regions, trip_count, view};
+use rtc_ir::{
+    Block, Hidden, Kernel, Op, OpKind, Traits, Type, Value, constant_bits, place_bytes, regions, trip_count, view,
+};
 
 /// The outline of a kernel, as `rtc emit --stage plan` prints it.
 ///
@@ -220,7 +222,11 @@ impl<'k> Outline<'k> {
             }
             OpKind::CopyBulk {} => format!("copy to {}, in bulk", self.ring(kernel.buffer(op)?)),
             OpKind::CopyDesc {} => {
-                format!("copy {} to {}, by TMA", self.value(kernel.desc(op)?), self.ring(kernel.buffer(op)?))
+                let desc = kernel.desc(op)?;
+                let hidden = kernel.params.iter().find(|p| p.value == desc).and_then(|p| p.hidden.as_ref());
+                let shrinks = matches!(hidden, Some(Hidden::TensorMap(map)) if map.shrinks);
+                let rows = if shrinks { ", at most the rows of the tensor" } else { "" };
+                format!("copy {} to {}, by TMA{rows}", self.value(desc), self.ring(kernel.buffer(op)?))
             }
             OpKind::CopyDescStore {} => format!("store through {}, by TMA", self.value(kernel.desc(op)?)),
             OpKind::CopyDescReduce { op: by } => format!("{by} through {}, by TMA", self.value(kernel.desc(op)?)),

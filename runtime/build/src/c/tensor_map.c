@@ -7,6 +7,8 @@ struct rtc_map {
     cuuint32_t box[5];
     CUtensorMapSwizzle swizzle;
     CUtensorMapL2promotion promotion;
+    /* Whether the box has no more rows than the tensor. */
+    bool shrinks;
 };
 
 /* Makes the map of a tensor; sizes and strides count elements and stand outermost first. */
@@ -14,6 +16,7 @@ static CUresult rtc_encode(CUtensorMap *map, const struct rtc_map *form, CUdevic
                            const int64_t *strides, bool nan) {
     static const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
     cuuint64_t dims[5], bytes[5];
+    cuuint32_t box[5];
     if (address % 16 != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int axis = 0; axis < form->rank; axis++) {
@@ -23,6 +26,7 @@ static CUresult rtc_encode(CUtensorMap *map, const struct rtc_map *form, CUdevic
         if (size > (INT64_C(1) << 32))
             return CUDA_ERROR_INVALID_VALUE;
         dims[to] = (cuuint64_t)size;
+        box[to] = form->shrinks && to == 1 && dims[to] < form->box[to] ? (cuuint32_t)dims[to] : form->box[to];
         bytes[to] = 16;
         if (to == 0) {
             if (strides[axis] != 1)
@@ -36,7 +40,7 @@ static CUresult rtc_encode(CUtensorMap *map, const struct rtc_map *form, CUdevic
                 return CUDA_ERROR_INVALID_VALUE;
         }
     }
-    return cuTensorMapEncodeTiled(map, form->type, form->rank, (void *)(uintptr_t)address, dims, bytes + 1, form->box, steps,
+    return cuTensorMapEncodeTiled(map, form->type, form->rank, (void *)(uintptr_t)address, dims, bytes + 1, box, steps,
                                   CU_TENSOR_MAP_INTERLEAVE_NONE, form->swizzle, form->promotion,
                                   nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
                                       : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

@@ -57,7 +57,7 @@ pub(super) fn encode(context: &Context, form: &Form, place: &Place) -> Result<[u
             std::ptr::with_exposed_provenance_mut(place.address as usize),
             place.dims.as_ptr(),
             place.strides[1..].as_ptr(),
-            form.box_dims.as_ptr(),
+            form.box_at(place).as_ptr(),
             [1; MAX_RANK].as_ptr(),
             Interleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
             swizzle,

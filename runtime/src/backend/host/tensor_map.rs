@@ -9,7 +9,7 @@ fn tensor_map(form: &Form, place: &Place) -> TensorMap {
         address: place.address,
         dims: place.dims[..form.rank].to_vec(),
         strides: place.strides[1..form.rank].to_vec(),
-        box_dims: form.box_dims[..form.rank].to_vec(),
+        box_dims: form.box_at(place)[..form.rank].to_vec(),
         element_strides: vec![1; form.rank],
         swizzle: form.swizzle,
         fill: if place.nan { Fill::Nan } else { Fill::Zero },

@@ -206,6 +206,7 @@ fn described(map: &[u8]) -> std::result::Result<DescArg, TensorMapError> {
     let rank = map.rank();
     let mut desc = DescArg { base: map.address, pads_nan: map.fill == Fill::Nan, ..DescArg::default() };
     desc.rounds_tf32 = map.ty == ElementType::Tf32;
+    desc.rows = map.box_dims.get(1).copied();
     for axis in 0..rank {
         let inner = rank - 1 - axis;
         desc.shape[axis] = map.dims[inner];

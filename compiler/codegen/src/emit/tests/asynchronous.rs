@@ -45,7 +45,7 @@ fn a_ring_of_bulk_copies() {
         let leader = e.cmpi(Cmpi::Eq, e.thread, e.i32(0));
         e.if_then(leader, || {
             e.fence_barrier_init();
-            e.barrier_expect(leader, bar, 16384);
+            e.barrier_expect(leader, bar, e.i32(16384));
         });
         e.barrier();
         let range = Loop { lower: e.i32(0), upper: e.special_register("nctaid.x"), step: e.i32(1), unsigned: false };

@@ -143,6 +143,11 @@ impl Candidate {
         self.loops.iter().any(|of| of.dependences(kernel).alternate())
     }
 
+    /// The types of the slots of its rings.
+    pub fn slot_types(&self) -> Vec<SharedType> {
+        self.rings.iter().map(|ring| ring.ty).collect()
+    }
+
     /// The rings that all loops share.
     fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
         if self.loops.is_empty() {

@@ -4,7 +4,8 @@ use rtc_ir::Kernel;
 
 use super::candidate::Candidate;
 use super::config::PartitionConfig;
-use super::transfers::Copies;
+use super::short_operands;
+use super::transfers::{Copies, Transfer};
 use crate::PassError;
 use crate::schedule::tma::tensor_maps::{StoreMap, store_maps};
 
@@ -22,12 +23,14 @@ impl<'f> Maps<'f> {
     /// Adds the parameters.
     pub fn make(kernel: &mut Kernel, found: &'f Candidate, form: &PartitionConfig) -> Result<Maps<'f>, PassError> {
         let mut maps = Maps { copies: Vec::new(), before: Vec::new(), stores: Vec::new() };
+        let short = short_operands::shrinking(kernel, &found.loops, &found.slot_types());
         for of in &found.loops {
-            let copies = of.transfers.iter().map(|transfer| Copies::of(kernel, transfer));
+            let shrinks = |transfer: &Transfer| short.contains(&transfer.ring);
+            let copies = of.transfers.iter().map(|transfer| Copies::of(kernel, transfer, shrinks(transfer)));
             maps.copies.push(copies.collect::<Result<_, _>>()?);
         }
         for before in &found.before {
-            maps.before.push(Copies::of_box(kernel, before.buffer, &before.access)?);
+            maps.before.push(Copies::of_box(kernel, before.buffer, &before.access, false)?);
         }
         if let Some(most) = form.stored {
             maps.stores = store_maps(kernel, &found.stores, most)?;

@@ -13,6 +13,7 @@ pub(crate) mod persistent;
 pub(crate) mod producer_loop;
 pub(crate) mod resident_operands;
 pub(crate) mod rings;
+pub(crate) mod short_operands;
 pub mod specialize_warps;
 pub(crate) mod split_stores;
 pub(crate) mod transfers;

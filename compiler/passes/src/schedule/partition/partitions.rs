@@ -4,7 +4,6 @@
 //! The producer is a clone of the whole program that keeps only the operations that its copies, loops and branches
 //! need. The loops of both are rewritten in `rings.rs`.
 
-use rtc_abi::Persistent;
 use rtc_ir::{
     Block, Builder, Elem, Hidden, Kernel, Literal, Op, OpKind, Position, SharedType, Traits, Type, Value, ValueDef,
     ValueMap,
@@ -17,6 +16,7 @@ use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
 use super::resident_operands::{self, ResidentCopy};
 use super::rings::{Shared, SlotBarriers};
+use super::short_operands::ShortOperands;
 use super::split_stores;
 use super::transfers::{gathered_tiles, scattered_rows};
 use crate::PassError;
@@ -74,7 +74,7 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     let ret = kernel.terminator(kernel.body()).ok_or_else(|| missing("no end"))?;
     let maps = Maps::make(kernel, found, form)?;
     let unequal = are_unequal(kernel, found);
-    let blocks = started(kernel, found, form.blocks);
+    let persistent = started(kernel, found, form.blocks);
     let grid = [0, 1, 2].map(|axis| {
         let name = format!("grid.{axis}");
         kernel.add_hidden(name, Type::Scalar(Elem::I32), Hidden::Grid(axis))
@@ -89,13 +89,18 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, warps_of(form, Role::Consumer)));
     let brought = brought.collect::<Result<Vec<ResidentCopy<'_>>, _>>()?;
     let barriers = make_barriers(kernel, ret, found, form)?;
-    let shared = Shared { form, barriers, rings, grid };
+    let short = ShortOperands::find(kernel, ret, (&found.loops, &found.slot_types()), warps_of(form, Role::Consumer))?;
+    let shared = Shared { form, barriers, rings, short, grid };
     let outs = tensor_maps::buffers(&maps.stores, &mut Builder::before(kernel, ret))?;
     let partitions = divide(kernel, ret, form, grid, unequal)?;
     let [producer, consumer] = [Role::Producer, Role::Consumer]
         .map(|role| partitions.iter().find(|partition| partition.role == role).ok_or_else(|| missing("a partition")));
     let (producer, consumer) = (producer?, consumer?);
     let map = share_program(kernel, program, producer, consumer)?;
+    if let Some(short) = &shared.short {
+        short.producer(kernel, producer.programs)?;
+        short.consumer(kernel, consumer.programs, &shared.rings)?;
+    }
     for (of, maps) in found.loops.iter().zip(&maps.copies) {
         shared.producer(kernel, of, &map, maps, producer.programs, producer.pids)?;
         shared.consumer(kernel, of, consumer.programs)?;
@@ -105,7 +110,7 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
     for partition in &partitions {
         replace_program_ids(kernel, partition, grid);
     }
-    kernel.persistent = Some(Persistent { blocks_per_multiprocessor: blocks });
+    kernel.persistent = Some(persistent);
     // One block of a cluster does the work.
     kernel.options.num_ctas = 1;
     if form.blocks > 1 {

@@ -128,7 +128,7 @@ impl<'b> ResidentCopy<'b> {
         let bytes = copies.bytes(kernel, buffer);
         let mut builder = Builder::before(kernel, at);
         let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
-        let full = self.barriers.begin(builder, zero, phase, bytes)?;
+        let full = self.barriers.begin(builder, zero, phase, (bytes, None))?;
         copies.issue(kernel, at, names, buffer, full)
     }
 

@@ -16,6 +16,7 @@ use super::branch::branch;
 use super::config::PartitionConfig;
 use super::loop_carried::{self, Level, PathStep};
 use super::producer_loop::ProducerLoop;
+use super::short_operands::ShortOperands;
 use super::transfers::{Copies, Transfer};
 use crate::PassError;
 use crate::pass::missing;
@@ -31,6 +32,8 @@ pub(crate) struct Shared<'f> {
     pub barriers: Vec<SlotBarriers>,
     /// The rings, by the numbers that transfers have.
     pub rings: Vec<Value>,
+    /// The operands of few rows.
+    pub short: Option<ShortOperands>,
     /// The numbers of programs.
     pub grid: [Value; 3],
 }
@@ -51,15 +54,22 @@ impl SlotBarriers {
         Ok([builder.slot(self.full, slot)?, builder.slot(self.empty, slot)?])
     }
 
-    /// Waits until a slot is empty, and lets it be full once so many bytes have come; gives the barrier that says so.
-    pub fn begin(&self, mut at: Builder<'_>, slot: Value, phase: Value, bytes: u32) -> Result<Value, PassError> {
+    /// Waits until a slot is empty, and lets it be full once so many bytes, less `fewer`, have come; gives the barrier that says
+    /// so.
+    pub fn begin(
+        &self,
+        mut at: Builder<'_>,
+        slot: Value,
+        phase: Value,
+        (bytes, fewer): (u32, Option<Value>),
+    ) -> Result<Value, PassError> {
         let one = at.constant_of(Literal::Int(1), Type::Scalar(Elem::I32))?;
         let [full, empty] = self.at(&mut at, slot)?;
         let before = at.xori(phase, one)?;
         at.barrier_wait(empty, before)?;
         // A warp that came later than the next time the slot is freed would wait for the time after that.
         at.barrier()?;
-        at.barrier_expect(full, bytes)?;
+        at.barrier_expect(full, fewer, bytes)?;
         Ok(full)
     }
 }
@@ -94,6 +104,19 @@ impl Shared<'_> {
             through(0, "slot")?.zip(through(1, "phase")?).map(|(slot, phase)| [slot, phase]).collect();
         let [slot, phase] = levels[levels.len() - 1];
         Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
+    }
+
+    /// The bytes that operands of few rows leave out of the slots of these rings.
+    fn not_copied(&self, kernel: &mut Kernel, before: Op, rings: &[usize]) -> Result<Option<Value>, PassError> {
+        let short = self.short.iter().flat_map(|short| &short.fewer);
+        let mut all = None;
+        for (_, fewer) in short.filter(|(ring, _)| rings.contains(ring)) {
+            all = Some(match all {
+                Some(all) => Builder::before(kernel, before).addi(all, *fewer)?,
+                None => *fewer,
+            });
+        }
+        Ok(all)
     }
 
     /// The slot of a transfer, as a buffer like its own.
@@ -149,7 +172,10 @@ impl Shared<'_> {
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members = || of.transfers.iter().zip(copies).filter(|(transfer, _)| transfer.group == group);
             let bytes = members().map(|(transfer, copies)| copies.bytes(kernel, transfer.buffer)).sum();
-            let full = barriers.begin(Builder::before(kernel, state.end), state.slot, state.phase, bytes)?;
+            let rings: Vec<usize> = members().map(|(transfer, _)| transfer.ring).collect();
+            let fewer = self.not_copied(kernel, programs, &rings)?;
+            let at = Builder::before(kernel, state.end);
+            let full = barriers.begin(at, state.slot, state.phase, (bytes, fewer))?;
             // Copies by TMA take one instruction each, so they begin first.
             let (by_threads, others): (Vec<_>, Vec<_>) = members().partition(|(transfer, _)| transfer.is_by_threads());
             for (transfer, copies) in others.into_iter().chain(by_threads) {

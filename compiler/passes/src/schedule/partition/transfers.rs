@@ -188,10 +188,11 @@ pub(crate) enum Copies<'f> {
 }
 
 impl<'f> Copies<'f> {
-    /// The copies of a transfer; their maps become parameters of the kernel.
-    pub fn of(kernel: &mut Kernel, transfer: &'f Transfer) -> Result<Copies<'f>, PassError> {
+    /// The copies of a transfer; their maps become parameters of the kernel, with boxes that shrink to the rows of the tensor if
+    /// `shrinks`.
+    pub fn of(kernel: &mut Kernel, transfer: &'f Transfer, shrinks: bool) -> Result<Copies<'f>, PassError> {
         match &transfer.source {
-            Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access),
+            Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access, shrinks),
             Source::GatheredTile(tile) | Source::GatheredRow(tile) => Ok(Copies::Pieces(tile)),
             Source::Row(row) => Ok(Copies::Bulk(row)),
             Source::ScatteredRow(row) => Ok(Copies::Threads(row)),
@@ -199,8 +200,13 @@ impl<'f> Copies<'f> {
     }
 
     /// The copies of a box.
-    pub fn of_box(kernel: &mut Kernel, buffer: Value, access: &'f BoxAccess) -> Result<Copies<'f>, PassError> {
-        Ok(Copies::Boxes(access, copy_map(kernel, buffer, access)?))
+    pub fn of_box(
+        kernel: &mut Kernel,
+        buffer: Value,
+        access: &'f BoxAccess,
+        shrinks: bool,
+    ) -> Result<Copies<'f>, PassError> {
+        Ok(Copies::Boxes(access, copy_map(kernel, buffer, access, shrinks)?))
     }
 
     /// The bytes that a barrier receives for a tile in a buffer.

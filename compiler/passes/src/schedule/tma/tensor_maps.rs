@@ -66,7 +66,8 @@ pub(crate) fn store_maps(
         let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) else { continue };
         let reduction = tma_reductions::operation(kernel, *store);
         let data_type = reduction.and_then(|by| by.data_type(boxes.ty.elem));
-        let map = map_of(kernel, access, &boxes, Padding::Zero, data_type)?;
+        let form = MapForm { padding: Padding::Zero, data_type, shrinks: false };
+        let map = map_of(kernel, access, &boxes, form)?;
         maps.push(StoreMap { map, reduction, boxes, pieces, axis, buffer, number });
     }
     Ok(maps)
@@ -163,13 +164,20 @@ impl StoreMap {
 }
 
 /// The map of a copy, and that to take where an argument is true.
-pub(crate) fn copy_map(kernel: &mut Kernel, buffer: Value, access: &BoxAccess) -> Result<CopyMap, PassError> {
+pub(crate) fn copy_map(
+    kernel: &mut Kernel,
+    buffer: Value,
+    access: &BoxAccess,
+    shrinks: bool,
+) -> Result<CopyMap, PassError> {
     let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| missing("a box"))?;
     let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
     let data_type = is_only_multiplied(kernel, buffer).then_some(TFLOAT32);
-    let map = map_of(kernel, access, &boxes, plain, data_type)?;
+    let map = map_of(kernel, access, &boxes, MapForm { padding: plain, data_type, shrinks })?;
     let other = match access.fill {
-        Fill::Either(flag) => Some((flag, map_of(kernel, access, &boxes, Padding::Nan, data_type)?)),
+        Fill::Either(flag) => {
+            Some((flag, map_of(kernel, access, &boxes, MapForm { padding: Padding::Nan, data_type, shrinks })?))
+        }
         Fill::Zero | Fill::Nan => None,
     };
     Ok((map, other, boxes))
@@ -218,13 +226,19 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
     if whole { Ok(buffer) } else { Ok(Builder::before(kernel, before).shared_slice_of(buffer, &at, &shape)?) }
 }
 
+/// What a map says beside the tensor and the boxes, as [`MapSource`] has it.
+struct MapForm {
+    padding: Padding,
+    data_type: Option<u32>,
+    shrinks: bool,
+}
+
 /// The tensor map of an access: the descriptor that is an argument, one that the kernel makes, or a hidden parameter.
 fn map_of(
     kernel: &mut Kernel,
     access: &BoxAccess,
     boxes: &Boxes,
-    padding: Padding,
-    data_type: Option<u32>,
+    MapForm { padding, data_type, shrinks }: MapForm,
 ) -> Result<Value, PassError> {
     let none = || missing("an expression");
     let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
@@ -249,6 +263,7 @@ fn map_of(
         strides: batches.chain(rows).collect::<Option<_>>().ok_or_else(none)?,
         data_type,
         padding,
+        shrinks,
         base: base.clone(),
     };
     let ty = Type::Desc(ty);
