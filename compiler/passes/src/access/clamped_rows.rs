@@ -4,10 +4,11 @@
 //! where(offsets < M, offsets, 0)   →   offsets % M
 //! ```
 //!
-//! Both are equal below `M`. The rows beyond do not matter if the remainders are dead once the loads are copies of
-//! boxes, which the caller checks with [`are_gone`]. The kernel is a scratch copy of the caller.
+//! Both are equal below `M`. The rows beyond do not matter to loads that become copies of boxes. What else uses the
+//! remainders once they have, such as the address of a store, gets the choices again from [`restore`]. The kernel is a scratch
+//! copy of the caller.
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Predicate, Value, constant_bits};
+use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Predicate, Value, constant_bits};
 
 use crate::PassError;
 
@@ -39,7 +40,17 @@ fn unhinted(kernel: &Kernel, mut value: Value) -> Value {
     value
 }
 
-/// Whether nothing of these is left in a kernel that was made of that with the remainders.
-pub(crate) fn are_gone(kernel: &Kernel, remainders: &[Op]) -> bool {
-    remainders.iter().all(|op| kernel.op(*op).parent.is_none())
+/// Makes choices again of those of the remainders that are left.
+pub(crate) fn restore(kernel: &mut Kernel, remainders: &[Op]) -> Result<(), PassError> {
+    let left: Vec<Op> = remainders.iter().copied().filter(|op| kernel.op(*op).parent.is_some()).collect();
+    for op in left {
+        let [yes, size] = [0, 1].map(|place| kernel.operand(op, place));
+        let ty = kernel.value_type(yes);
+        let mut builder = Builder::before(kernel, op);
+        let condition = builder.cmpi(yes, size, Predicate::Lt)?;
+        let no = builder.constant_of(Literal::Int(0), ty)?;
+        let choice = builder.select(condition, yes, no)?;
+        kernel.replace_op(op, choice);
+    }
+    Ok(())
 }

@@ -42,7 +42,7 @@ pub(crate) struct Candidate {
     pub stores: Vec<(Op, BoxAccess)>,
     /// The memory that the kernel writes.
     pub written: HashSet<Memory>,
-    /// Remainders that replace clamped rows, which must be dead in the end.
+    /// Remainders that replace clamped rows, in the end only where copies are.
     pub clamps: Vec<Op>,
 }
 

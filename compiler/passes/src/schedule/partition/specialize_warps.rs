@@ -220,7 +220,8 @@ fn fitting_so(
         let mut made = kernel.clone();
         partitions::partition_warps(&mut made, found, &form)?;
         crate::tile::dce::run(&mut made, cx)?;
-        if !partitions::is_plain(&made, found, &form) || !clamped_rows::are_gone(&made, &found.clamps) {
+        clamped_rows::restore(&mut made, &found.clamps)?;
+        if !partitions::is_plain(&made, found, &form) {
             return Ok(None);
         }
         argument_maps::drop_addresses(&mut made);
