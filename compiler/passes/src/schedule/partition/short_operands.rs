@@ -168,7 +168,7 @@ const WIDTH: u32 = 16;
 
 /// A tile of zeros for a slot of a ring, 16 bytes side by side in each thread.
 fn zeros(kernel: &mut Kernel, before: Op, ring: SharedType) -> Result<Value, PassError> {
-    let inner = usize::from(!kernel.slot_layout(ring).as_nvmma(ring.elem.bits()).is_some_and(|(_, inner)| inner == 0));
+    let inner = usize::from(kernel.slot_layout(ring).as_nvmma(ring.elem.bits()).is_none_or(|(_, inner)| inner != 0));
     let width = (WIDTH / ring.elem.bytes()).min(ring.shape[inner]);
     let lanes = (ring.shape[inner] / width).min(32);
     let ordered = |along: u32, across: u32| if inner == 1 { [across, along] } else { [along, across] };
