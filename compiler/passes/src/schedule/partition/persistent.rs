@@ -6,11 +6,11 @@
 //!
 //! If programs may end immediately, such as those above the diagonal of a symmetric matrix product, the number of
 //! programs that a block should execute is not statically known. Then each program gets a block of its own, if another
-//! block is resident at the same time: the hardware starts the next block when one ends. With one block on an SM all
-//! blocks that fit are started, though fewer might need as many passes (`Persistent::uneven`): of 192 programs of a
-//! fused MoE, 64 without tokens, each of 132 blocks has one with tokens at most, of 96 some have two. So does each program whose
+//! block is resident at the same time: the hardware starts the next block when one ends. So does each program whose
 //! trip counts come from memory if dots alternate with other work: attention within documents of 700 rows took
-//! 1.4 times as long in persistent blocks on an H100, other masks 0.9 to 1.05 times.
+//! 1.4 times as long in persistent blocks on an H100, other masks 0.9 to 1.05 times. With one block on an SM all
+//! blocks that fit are started, though fewer might need as many passes (`Persistent::uneven`): of a fused MoE with 192
+//! programs, 64 of them without tokens, no block of 132 has two programs with tokens, but some of 96 have.
 //!
 //! Neighbours along axis 0 mostly read the same tiles, so they should start together: interleaving four heads of
 //! attention, or starting the longest programs of all heads first, was slower by up to a sixth on an H200.
