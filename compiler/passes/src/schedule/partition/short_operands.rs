@@ -1,9 +1,10 @@
 //! Operands of fewer rows than their tiles, such as those of the few tokens of a decoding step.
 //!
 //! All SMs of an H200 together get 13 to 20 rows of 128 bytes per cycle from beside tensors, and 60 from tensors in L2; one
-//! SM alone gets either at the same rate. So the box of an operand that stays at its rows throughout a loop has no more of them than the tensor (`MapSource::shrinks`), and
-//! the barrier of a slot expects the fewer bytes. The other rows of the slots are zeroed before the first copy, and nothing
-//! writes them again: a tensor with fewer rows than a tile has rows in the first tile only, from its first row on.
+//! SM alone gets either at the same rate. So the box of an operand that stays at its rows throughout a loop has no more of
+//! them than the tensor (`MapSource::shrinks`), and the barrier of a slot expects the fewer bytes. The other rows of the slots
+//! are zeroed before the first copy, and nothing writes them again: a tensor with fewer rows than a tile has rows in the first
+//! tile only, from its first row on.
 //!
 //! ```text
 //! fewer = (64 - max(min(%M, 64), 1)) * bytes of a row
