@@ -1,4 +1,4 @@
-//! Dead lanes: the elements of an accumulator that never reach memory, so that their values do not matter.
+//! Dead lanes: the elements of an operand or an accumulator that never reach memory, so that their values do not matter.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,46 @@ use rtc_ir::{OpKind, Traits, Value, regions};
 
 use super::box_analysis::BoxAnalysis;
 
-/// Whether the elements of `sum` along `axis` whose place is `modulus` or more, counted from `index`, never reach memory: all
+/// Whether the elements of an operand of dots in a buffer whose place along `axis` is `size` or more, counted from `index`,
+/// never reach memory.
+pub(crate) fn are_dead_in(
+    known: &mut BoxAnalysis<'_>,
+    buffer: Value,
+    axis: usize,
+    (index, size): (&Poly, &Poly),
+) -> bool {
+    let kernel = known.kernel;
+    let mut work = vec![(buffer, axis)];
+    while let Some((place, axis)) = work.pop() {
+        for user in kernel.users(place) {
+            let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
+            match (kernel.kind(user), side) {
+                (OpKind::CopyAsync { .. }, _) => {}
+                (OpKind::SharedTrans { order }, _) => {
+                    let Some(to) = order.iter().position(|from| *from as usize == axis) else { return false };
+                    work.push((kernel.result(user, 0), to));
+                }
+                (OpKind::LocalLoad {} | OpKind::CopyAwait {}, _) => work.push((kernel.result(user, 0), axis)),
+                (kind, _) if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {
+                    work.push((kernel.result(user, 0), axis));
+                }
+                // Rows of the left operand are rows of the sum, columns of the right one its columns.
+                (OpKind::Mma {}, Some(side)) if side < 2 && side == axis => {
+                    let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
+                    if twice || !are_dead(known, kernel.result(user, 0), axis, index, size) {
+                        return false;
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+/// Whether the elements of `sum` along `axis` whose place is `size` or more, counted from `index`, never reach memory: all
 /// ways lead through element-wise operations into stores with a mask that leaves them out.
-pub(crate) fn are_dead(known: &mut BoxAnalysis<'_>, sum: Value, axis: usize, index: &Poly, modulus: &Poly) -> bool {
+fn are_dead(known: &mut BoxAnalysis<'_>, sum: Value, axis: usize, index: &Poly, size: &Poly) -> bool {
     let kernel = known.kernel;
     let mut seen: HashSet<(Value, usize)> = HashSet::new();
     let mut work = vec![(sum, axis)];
@@ -41,7 +78,7 @@ pub(crate) fn are_dead(known: &mut BoxAnalysis<'_>, sum: Value, axis: usize, ind
                         let leaves_out = |bound: &Bound| {
                             bound.side == BoundSide::Below
                                 && bound.wraps != Wraps::Possible
-                                && bound.bound == *modulus
+                                && bound.bound == *size
                                 && bound
                                     .offset
                                     .split(Symbol::Dim(axis as u8))

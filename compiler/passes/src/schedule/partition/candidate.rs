@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
 use rtc_abi::Plan;
-use rtc_ir::analysis::Ranges;
+use rtc_ir::analysis::{Poly, Ranges};
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
 
@@ -20,7 +20,6 @@ use crate::access::clamped_rows;
 use crate::access::dead_lanes;
 use crate::access::refusal::Refusal;
 use crate::dependence::DotDependences;
-use crate::laid::computed_operand::is_on_elements;
 use crate::pass::missing;
 use crate::schedule::operands::stage_operands::{self, Brought};
 use crate::schedule::pipeline::stages::copies;
@@ -107,13 +106,13 @@ impl Candidate {
         let mut known = BoxAnalysis::new(kernel, &ranges);
         let (rings, before, stores, clamps) = Default::default();
         let mut found = Candidate { loops, rings, groups: 0, before, stores, written, clamps };
-        for producer in &found.loops {
+        for producer in &mut found.loops {
             producer.check_body(kernel)?;
-            for (buffer, access) in producer.boxes() {
-                if buffer_boxes::boxes_of(kernel, buffer, access).is_none() {
-                    return Err(Refusal::BufferLayout);
-                }
-                check_wraps(&mut known, buffer, access)?;
+            if producer.boxes().any(|(buffer, access)| buffer_boxes::boxes_of(kernel, buffer, access).is_none()) {
+                return Err(Refusal::BufferLayout);
+            }
+            for transfer in &mut producer.transfers {
+                check_beside(&mut known, transfer)?;
             }
         }
         found.find_rings(kernel)?;
@@ -368,42 +367,19 @@ fn is_exchanged(kernel: &Kernel, store: Op) -> bool {
     kernel.def_op(value).is_some_and(|op| matches!(kernel.kind(op), OpKind::ConvertLayout {}))
 }
 
-/// Checks that rows which a copy fills with zeros, where the source wraps around, never reach a result.
-fn check_wraps(known: &mut BoxAnalysis<'_>, buffer: Value, access: &BoxAccess) -> Result<(), Refusal> {
-    let kernel = known.kernel;
+/// Finds out whether results depend on the rows of a tile that lie beside the tensor; refuses those that the source takes from
+/// elsewhere, and a copy fills with zeros.
+fn check_beside(known: &mut BoxAnalysis<'_>, transfer: &mut Transfer) -> Result<(), Refusal> {
+    let Some(access) = transfer.access() else { return Ok(()) };
+    let mut are_dead = |number: usize, size: &Poly| {
+        dead_lanes::are_dead_in(known, transfer.buffer, number, (&access.axes[number].index, size))
+    };
     for (number, axis) in access.axes.iter().enumerate() {
-        let Some(modulus) = &axis.modulus else { continue };
-        let mut work = vec![(buffer, number)];
-        while let Some((place, number)) = work.pop() {
-            for user in kernel.users(place) {
-                let side = kernel.op(user).operands.iter().position(|operand| *operand == place);
-                let seen = match (kernel.kind(user), side) {
-                    (OpKind::CopyAsync { .. }, _) => false,
-                    (OpKind::SharedTrans { order }, _) => {
-                        let to = order.iter().position(|from| *from as usize == number);
-                        work.extend(to.map(|to| (kernel.result(user, 0), to)));
-                        to.is_none()
-                    }
-                    (OpKind::LocalLoad {} | OpKind::CopyAwait {}, _) => {
-                        work.push((kernel.result(user, 0), number));
-                        false
-                    }
-                    (kind, _) if is_on_elements(kind) => {
-                        work.push((kernel.result(user, 0), number));
-                        false
-                    }
-                    // Rows of the left operand are rows of the sum, columns of the right one its columns.
-                    (OpKind::Mma {}, Some(side)) if side < 2 && side == number => {
-                        let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
-                        twice || !dead_lanes::are_dead(known, kernel.result(user, 0), number, &axis.index, modulus)
-                    }
-                    _ => true,
-                };
-                if seen {
-                    return Err(Refusal::WrapsStored);
-                }
-            }
+        if axis.modulus.as_ref().is_some_and(|modulus| !are_dead(number, modulus)) {
+            return Err(Refusal::WrapsStored);
         }
     }
+    let rows = 1 - access.inner;
+    transfer.dead_beside = matches!(&access.axes[rows].sizes[..], [size] if are_dead(rows, size));
     Ok(())
 }

@@ -89,7 +89,8 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         before.map(|(before, map)| ResidentCopy::share(kernel, ret, before, map, warps_of(form, Role::Consumer)));
     let brought = brought.collect::<Result<Vec<ResidentCopy<'_>>, _>>()?;
     let barriers = make_barriers(kernel, ret, found, form)?;
-    let short = ShortOperands::find(kernel, ret, (&found.loops, &found.slot_types()), warps_of(form, Role::Consumer))?;
+    let operands = (&found.loops[..], &found.slot_types()[..]);
+    let short = ShortOperands::find(kernel, ret, operands, &maps.rows, warps_of(form, Role::Consumer))?;
     let shared = Shared { form, barriers, rings, short, grid };
     let outs = tensor_maps::buffers(&maps.stores, &mut Builder::before(kernel, ret))?;
     let partitions = divide(kernel, ret, form, grid, unequal)?;

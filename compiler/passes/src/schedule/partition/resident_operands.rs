@@ -129,7 +129,7 @@ impl<'b> ResidentCopy<'b> {
         let mut builder = Builder::before(kernel, at);
         let zero = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
         let full = self.barriers.begin(builder, zero, phase, (bytes, None))?;
-        copies.issue(kernel, at, names, buffer, full)
+        copies.issue(kernel, at, names, (buffer, full), None)
     }
 
     /// The consumer's replacement of the store, and its arrival after the last loop.

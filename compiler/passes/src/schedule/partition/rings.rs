@@ -7,6 +7,8 @@
 //! consumer:   wait(full[slot], phase); dots; arrive(empty[slot]) by each warp; next slot
 //! ```
 
+use std::collections::HashMap;
+
 use rtc_ir::{
     Block, Builder, Elem, Kernel, Literal, Loc, Op, OpKind, Position, Predicate, Type, Value, ValueDef, ValueMap,
     constant_bits, regions, view,
@@ -106,19 +108,6 @@ impl Shared<'_> {
         Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
     }
 
-    /// The bytes that operands of few rows leave out of the slots of these rings.
-    fn not_copied(&self, kernel: &mut Kernel, before: Op, rings: &[usize]) -> Result<Option<Value>, PassError> {
-        let short = self.short.iter().flat_map(|short| &short.fewer);
-        let mut all = None;
-        for (_, fewer) in short.filter(|(ring, _)| rings.contains(ring)) {
-            all = Some(match all {
-                Some(all) => Builder::before(kernel, before).addi(all, *fewer)?,
-                None => *fewer,
-            });
-        }
-        Ok(all)
-    }
-
     /// The slot of a transfer, as a buffer like its own.
     fn place(&self, kernel: &mut Kernel, before: Op, slot: Value, transfer: &Transfer) -> Result<Value, PassError> {
         let mut builder = Builder::before(kernel, before);
@@ -172,8 +161,17 @@ impl Shared<'_> {
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members = || of.transfers.iter().zip(copies).filter(|(transfer, _)| transfer.group == group);
             let bytes = members().map(|(transfer, copies)| copies.bytes(kernel, transfer.buffer)).sum();
-            let rings: Vec<usize> = members().map(|(transfer, _)| transfer.ring).collect();
-            let fewer = self.not_copied(kernel, programs, &rings)?;
+            let mut fewer: Option<Value> = None;
+            let mut last_tiles = HashMap::new();
+            for (transfer, _) in members() {
+                let Some(short) = &self.short else { break };
+                let (last, left_out) = short.left_out(kernel, state.end, &names, transfer)?;
+                last_tiles.extend(last.map(|last| (transfer.buffer, last)));
+                fewer = match (fewer, left_out) {
+                    (Some(all), Some(more)) => Some(Builder::before(kernel, state.end).addi(all, more)?),
+                    (all, more) => all.or(more),
+                };
+            }
             let at = Builder::before(kernel, state.end);
             let full = barriers.begin(at, state.slot, state.phase, (bytes, fewer))?;
             // Copies by TMA take one instruction each, so they begin first.
@@ -181,7 +179,7 @@ impl Shared<'_> {
             for (transfer, copies) in others.into_iter().chain(by_threads) {
                 let last = kernel.previous_op(state.end);
                 let place = self.place(kernel, state.end, state.slot, transfer)?;
-                copies.issue(kernel, state.end, &names, place, full)?;
+                copies.issue(kernel, state.end, &names, (place, full), last_tiles.get(&transfer.buffer).copied())?;
                 // A copy is at the place of the load that it stands for, not at that of the loop.
                 if let Some(loc) = transfer.loc {
                     let first = last.and_then(|last| kernel.next_op(last));

@@ -1,18 +1,22 @@
 //! Operands of fewer rows than their tiles, such as those of the few tokens of a decoding step.
 //!
 //! All SMs of an H200 together get 13 to 20 rows of 128 bytes per cycle from beside tensors, and 60 from tensors in L2; one
-//! SM alone gets either at the same rate. So the box of an operand that stays at its rows throughout a loop has no more of
-//! them than the tensor (`MapSource::shrinks`), and the barrier of a slot expects the fewer bytes. The other rows of the slots
-//! are zeroed before the first copy, and nothing writes them again: a tensor with fewer rows than a tile has rows in the first
-//! tile only, from its first row on.
+//! SM alone gets either at the same rate. So copies leave out the rows of a tile that lie beside the tensor: the launch
+//! encodes a map with fewer rows in a box (`MapSource::shrinks`), and the barrier of a slot expects the fewer bytes.
+//!
+//! - *The only tile.* The boxes of an operand that stays at its rows throughout a loop have no more rows than the tensor. The
+//!   other rows of the slots are zeroed before the first copy, and nothing writes them again: a tensor with fewer rows than a
+//!   tile has rows in the first tile only, from its first row on.
+//! - *The last tile.* If no result depends on the rows beside the tensor, the last tile of a tensor of any length has a map
+//!   of its own, of the rows that are left there. What slots have of an earlier tile stays in the other rows.
 //!
 //! ```text
-//! fewer = (64 - max(min(%M, 64), 1)) * bytes of a row
+//! left = min(%M, 64)  or  (%M - 1) % 64 + 1;  fewer = (64 - left) * bytes of a row
 //! producer:   if fewer > 0 { wait(zeroed) };  for programs { .. expect(full[slot], bytes - fewer) .. }
 //! consumer:   if fewer > 0 { zeros into all slots; arrive(zeroed) };  for programs { .. }
 //! ```
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use rtc_abi::{ParamType, ValueType};
 use rtc_ir::analysis::{Poly, Symbol};
@@ -21,46 +25,82 @@ use rtc_layout::Layout;
 
 use super::branch::branch;
 use super::producer_loop::ProducerLoop;
+use super::transfers::Transfer;
 use crate::PassError;
 use crate::access::box_access::{BoxAccess, Fill};
+use crate::access::host_values;
 use crate::pass::missing;
 use crate::schedule::tma::buffer_boxes::{SWIZZLED_ROWS, boxes_of};
 use crate::schedule::tma::coordinates::Names;
+use crate::schedule::tma::tensor_maps::BoxRows;
 
-/// The rings, by number, of operands whose boxes shrink to the rows of their tensors; `rings` are the types of their slots.
-pub(crate) fn shrinking(kernel: &Kernel, loops: &[ProducerLoop], rings: &[SharedType]) -> HashSet<usize> {
-    let shrink = |number: &usize| {
-        let all = loops.iter().flat_map(|of| &of.transfers).filter(|transfer| transfer.ring == *number);
+/// How many rows the boxes of operands have, by the numbers of their rings, where not as many as a tile; `rings` are the
+/// types of their slots.
+pub(crate) fn shrinking(kernel: &Kernel, loops: &[ProducerLoop], rings: &[SharedType]) -> HashMap<usize, BoxRows> {
+    let shrinks = |number: usize| {
+        let all = || loops.iter().flat_map(|of| &of.transfers).filter(|transfer| transfer.ring == number);
         let mut sizes: Vec<&[Poly]> = Vec::new();
-        for transfer in all {
-            let Some(rows) = transfer.access().and_then(|access| rows(kernel, transfer.buffer, access)) else {
-                return false;
-            };
-            if kernel.value_type(transfer.buffer).as_shared() != Some(rings[*number]) {
-                return false;
-            }
-            sizes.push(rows);
+        for transfer in all() {
+            let access = transfer.access()?;
+            sizes.push(short_rows(kernel, transfer.buffer, access)?);
+            (kernel.value_type(transfer.buffer).as_shared()? == rings[number]).then_some(())?;
         }
         // Copies of another number of rows would write the rows that have to stay zero.
-        sizes.windows(2).all(|pair| pair[0] == pair[1])
+        let is_one = sizes.windows(2).all(|pair| pair[0] == pair[1]);
+        let of_tile = rings[number].shape[1 - all().next()?.access()?.inner];
+        let only = || sizes.iter().flat_map(|sizes| sizes.iter()).all(|size| may_be_less(size, of_tile));
+        match () {
+            _ if !is_one => None,
+            _ if all().all(|transfer| transfer.dead_beside && is_of_tiles(transfer, of_tile)) => Some(BoxRows::Left),
+            _ if all().all(stays) && only() => Some(BoxRows::Tensor),
+            _ => None,
+        }
     };
-    (0..rings.len()).filter(shrink).collect()
+    (0..rings.len()).filter_map(|number| Some((number, shrinks(number)?))).collect()
 }
 
-/// The sizes that bound the rows of an access, if its boxes can shrink to them.
-fn rows<'a>(kernel: &Kernel, buffer: Value, access: &'a BoxAccess) -> Option<&'a [Poly]> {
+/// The sizes that bound the rows of an access, if the launch can make maps of fewer, and copies leave the others out.
+fn short_rows<'a>(kernel: &Kernel, buffer: Value, access: &'a BoxAccess) -> Option<&'a [Poly]> {
     // Others have maps whose boxes the compiler does not choose, or rows whose number only the kernel knows.
     let is_of_host = access.descriptor.is_none() && !access.is_made;
     (is_of_host && access.fill == Fill::Zero && !access.may_begin_before()).then_some(())?;
-    let axis = &access.axes[1 - access.inner];
-    let symbols = |poly: &Poly| poly.terms().iter().flat_map(|term| term.symbols.clone()).collect::<Vec<_>>();
-    let stays = symbols(&axis.index).iter().all(|symbol| !matches!(symbol, Symbol::Round(_)));
-    let given = axis.sizes.iter().flat_map(symbols).all(|symbol| is_signed_argument(kernel, symbol));
-    (stays && given && !axis.sizes.is_empty()).then_some(())?;
+    let sizes = &access.axes[1 - access.inner].sizes;
+    let given = sizes.iter().flat_map(symbols).all(|symbol| is_signed_argument(kernel, symbol));
+    (given && !sizes.is_empty()).then_some(())?;
     let boxes = boxes_of(kernel, buffer, access)?;
     let of_tile = boxes.ty.shape[0];
-    let may_be_short = axis.sizes.iter().all(|size| size.value().is_none_or(|size| size < of_tile.into()));
-    (may_be_short && of_tile > SWIZZLED_ROWS && boxes.parts.iter().all(|part| part[0] == 0)).then_some(&axis.sizes[..])
+    let is_whole = sizes.iter().any(|size| is_multiple(kernel, size, of_tile));
+    (!is_whole && of_tile > SWIZZLED_ROWS && boxes.parts.iter().all(|part| part[0] == 0)).then_some(&sizes[..])
+}
+
+fn symbols(poly: &Poly) -> impl Iterator<Item = Symbol> {
+    poly.terms().iter().flat_map(|term| &term.symbols).copied()
+}
+
+/// Whether a size is a multiple of the rows of a tile.
+fn is_multiple(kernel: &Kernel, size: &Poly, of_tile: u32) -> bool {
+    let divisor = |symbol: &Symbol| match symbol {
+        Symbol::Scalar(value) => host_values::divisor(kernel, *value).unwrap_or(1),
+        _ => 1,
+    };
+    let terms = || size.terms().iter();
+    terms().all(|term| term.symbols.iter().map(divisor).product::<i128>() * term.factor % i128::from(of_tile) == 0)
+}
+
+fn may_be_less(size: &Poly, of_tile: u32) -> bool {
+    size.value().is_none_or(|size| size < of_tile.into())
+}
+
+/// Whether a transfer has the same rows throughout a loop.
+fn stays(transfer: &Transfer) -> bool {
+    let rows = transfer.access().map(|access| &access.axes[1 - access.inner].index);
+    rows.is_some_and(|rows| symbols(rows).all(|symbol| !matches!(symbol, Symbol::Round(_))))
+}
+
+/// Whether the rows of a transfer begin at a multiple of those of a tile.
+fn is_of_tiles(transfer: &Transfer, of_tile: u32) -> bool {
+    let rows = transfer.access().map(|access| &access.axes[1 - access.inner].index);
+    rows.is_some_and(|rows| rows.terms().iter().all(|term| term.factor % i128::from(of_tile) == 0))
 }
 
 fn is_signed_argument(kernel: &Kernel, symbol: Symbol) -> bool {
@@ -72,12 +112,30 @@ fn is_signed_argument(kernel: &Kernel, symbol: Symbol) -> bool {
 
 /// What the partitions do about operands of few rows.
 pub(crate) struct ShortOperands {
-    /// The number of each ring, and the bytes of a tile that are not copied, all of them 0 or more.
-    pub fewer: Vec<(usize, Value)>,
-    /// Whether one of them is not 0.
+    operands: Vec<ShortOperand>,
+    /// Whether rows of one of them are left out.
     is_short: Value,
     /// The barrier at which each warp of the consumer arrives once it has written its zeros.
     zeroed: Value,
+}
+
+/// An operand of few rows.
+struct ShortOperand {
+    /// The number of its ring.
+    ring: usize,
+    /// The bytes of its only or its last tile that are not copied, 0 or more.
+    fewer: Value,
+    /// The first row of the last tile, if that has a map of its own.
+    last: Option<Value>,
+}
+
+/// The tile that a map of its own is for.
+#[derive(Clone, Copy)]
+pub(crate) struct LastTile {
+    /// Whether a tile is the last one.
+    pub is_last: Value,
+    /// The row with which it begins.
+    pub first: Value,
 }
 
 impl ShortOperands {
@@ -86,27 +144,48 @@ impl ShortOperands {
         kernel: &mut Kernel,
         at: Op,
         (loops, rings): (&[ProducerLoop], &[SharedType]),
+        rows: &HashMap<usize, BoxRows>,
         warps: u32,
     ) -> Result<Option<ShortOperands>, PassError> {
-        let mut numbers: Vec<usize> = shrinking(kernel, loops, rings).into_iter().collect();
-        numbers.sort_unstable();
-        let mut fewer = Vec::new();
-        for number in numbers {
-            let all = loops.iter().flat_map(|of| &of.transfers);
-            let access = all.filter(|transfer| transfer.ring == number).find_map(|transfer| transfer.access());
-            let access = access.ok_or_else(|| missing("an access"))?;
-            fewer.push((number, not_copied(kernel, at, access, rings[number])?));
+        let mut operands = Vec::new();
+        for (ring, ty) in rings.iter().enumerate() {
+            let Some(rows) = rows.get(&ring) else { continue };
+            let mut all = loops.iter().flat_map(|of| &of.transfers).filter(|transfer| transfer.ring == ring);
+            let access = all.find_map(|transfer| transfer.access()).ok_or_else(|| missing("an access"))?;
+            operands.push(ShortOperand::find(kernel, at, access, (ring, *ty), *rows)?);
         }
-        let [(_, first), others @ ..] = &fewer[..] else { return Ok(None) };
+        let [first, others @ ..] = &operands[..] else { return Ok(None) };
         let mut builder = Builder::before(kernel, at);
-        let mut all = *first;
-        for (_, other) in others {
-            all = builder.ori(all, *other)?;
+        let mut all = first.fewer;
+        for other in others {
+            all = builder.ori(all, other.fewer)?;
         }
         let none = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
         let is_short = builder.cmpi(all, none, Predicate::Gt)?;
         let zeroed = builder.barriers(1, warps)?;
-        Ok(Some(ShortOperands { fewer, is_short, zeroed }))
+        Ok(Some(ShortOperands { operands, is_short, zeroed }))
+    }
+
+    /// Whether a transfer takes the map of its last tile, if it has one; and how many bytes it leaves out.
+    pub fn left_out(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        names: &Names<'_>,
+        transfer: &Transfer,
+    ) -> Result<(Option<LastTile>, Option<Value>), PassError> {
+        let Some(operand) = self.operands.iter().find(|operand| operand.ring == transfer.ring) else {
+            return Ok((None, None));
+        };
+        let Some(first) = operand.last else { return Ok((None, Some(operand.fewer))) };
+        let access = transfer.access().ok_or_else(|| missing("an access"))?;
+        let ty = kernel.value_type(transfer.buffer).as_shared().ok_or_else(|| missing("a buffer"))?;
+        let row = names.place(kernel, before, access, &ty.shape)?.row()?;
+        let mut builder = Builder::before(kernel, before);
+        let is_last = builder.cmpi(row, first, Predicate::Ge)?;
+        let none = builder.constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        let fewer = builder.select(is_last, operand.fewer, none)?;
+        Ok((Some(LastTile { is_last, first }), Some(fewer)))
     }
 
     /// Has the producer wait for the zeros before its loop over programs.
@@ -123,13 +202,14 @@ impl ShortOperands {
     pub fn consumer(&self, kernel: &mut Kernel, programs: Op, rings: &[Value]) -> Result<(), PassError> {
         let end = branch(kernel, programs, self.is_short)?;
         let ty = Type::Scalar(Elem::I32);
-        for (number, _) in &self.fewer {
-            let ring = kernel.value_type(rings[*number]).as_shared().ok_or_else(|| missing("a ring"))?;
+        for operand in &self.operands {
+            let place = rings[operand.ring];
+            let ring = kernel.value_type(place).as_shared().ok_or_else(|| missing("a ring"))?;
             let zeros = zeros(kernel, end, ring)?;
             for slot in 0..ring.slots {
                 let mut builder = Builder::before(kernel, end);
                 let slot = builder.constant_of(Literal::Int(slot.into()), ty)?;
-                let place = builder.slot(rings[*number], slot)?;
+                let place = builder.slot(place, slot)?;
                 builder.local_store(zeros, place)?;
             }
         }
@@ -141,27 +221,45 @@ impl ShortOperands {
     }
 }
 
-/// The bytes of a tile that are not copied because the tensor has fewer rows, as an `i32`.
-fn not_copied(kernel: &mut Kernel, at: Op, access: &BoxAccess, tile: SharedType) -> Result<Value, PassError> {
-    let outer = 1 - access.inner;
-    let (of_tile, bytes) = (i64::from(tile.shape[outer]), tile.shape[access.inner] * tile.elem.bytes());
-    let none = Builder::before(kernel, at).constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
-    let names = Names { pids: [none; 3], grid: [none; 3], map: None };
-    let long = Type::Scalar(Elem::I64);
-    let mut rows = Builder::before(kernel, at).constant_of(Literal::Int(of_tile), long)?;
-    for size in &access.axes[outer].sizes {
-        let size = names.sum_in(kernel, at, size, Elem::I64)?;
-        rows = Builder::before(kernel, at).minsi(rows, size)?;
+impl ShortOperand {
+    /// Computes before `at` how many rows of the only or the last tile are left out.
+    fn find(
+        kernel: &mut Kernel,
+        at: Op,
+        access: &BoxAccess,
+        (ring, tile): (usize, SharedType),
+        rows: BoxRows,
+    ) -> Result<ShortOperand, PassError> {
+        let outer = 1 - access.inner;
+        let (of_tile, bytes) = (tile.shape[outer], tile.shape[access.inner] * tile.elem.bytes());
+        // Sizes do not depend on programs.
+        let none = Builder::before(kernel, at).constant_of(Literal::Int(0), Type::Scalar(Elem::I32))?;
+        let names = Names { pids: [none; 3], grid: [none; 3], map: None };
+        let sizes = &access.axes[outer].sizes;
+        let sizes: Vec<Value> =
+            sizes.iter().map(|size| names.sum_in(kernel, at, size, Elem::I64)).collect::<Result<_, _>>()?;
+        let mut builder = Builder::before(kernel, at);
+        let mut number = |number: u32, elem| builder.constant_of(Literal::Int(number.into()), Type::Scalar(elem));
+        let [one, most] = [number(1, Elem::I64)?, number(of_tile, Elem::I64)?];
+        let [of_tile, bytes] = [number(of_tile, Elem::I32)?, number(bytes, Elem::I32)?];
+        let mut size = *sizes.first().ok_or_else(|| missing("a size"))?;
+        for other in &sizes[1..] {
+            size = builder.minsi(size, *other)?;
+        }
+        // A map has no empty dimension.
+        let size = builder.maxsi(size, one)?;
+        let (left, last) = if rows == BoxRows::Left {
+            let before = builder.subi(size, one)?;
+            let over = builder.remsi(before, most)?;
+            let (first, left) = (builder.subi(before, over)?, builder.addi(over, one)?);
+            (left, Some(builder.trunci(first, Elem::I32)?))
+        } else {
+            (builder.minsi(size, most)?, None)
+        };
+        let left = builder.trunci(left, Elem::I32)?;
+        let left_out = builder.subi(of_tile, left)?;
+        Ok(ShortOperand { ring, fewer: builder.muli(left_out, bytes)?, last })
     }
-    let mut builder = Builder::before(kernel, at);
-    // A map has no empty dimension.
-    let one = builder.constant_of(Literal::Int(1), long)?;
-    let rows = builder.maxsi(rows, one)?;
-    let rows = builder.trunci(rows, Elem::I32)?;
-    let of_tile = builder.constant_of(Literal::Int(of_tile), Type::Scalar(Elem::I32))?;
-    let left_out = builder.subi(of_tile, rows)?;
-    let bytes = builder.constant_of(Literal::Int(bytes.into()), Type::Scalar(Elem::I32))?;
-    Ok(builder.muli(left_out, bytes)?)
 }
 
 /// Bytes that a thread writes at a time.

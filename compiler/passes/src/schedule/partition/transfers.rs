@@ -14,13 +14,14 @@ use rtc_abi::Plan;
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
 use super::branch::branches;
+use super::short_operands::LastTile;
 use crate::PassError;
 use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
 use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::tensor_maps::{CopyMap, copy_boxes, copy_map};
+use crate::schedule::tma::tensor_maps::{BoxRows, CopyMaps, Other, copy_boxes, copy_maps};
 use gathered_tiles::GatheredTile;
 use row_vectors::Row;
 use scattered_rows::ScatteredRow;
@@ -33,6 +34,8 @@ pub(crate) struct Transfer {
     pub source: Source,
     /// The place of its load in the source, if copies have it.
     pub loc: Option<Loc>,
+    /// Whether no result depends on rows of the tile that lie beside the tensor.
+    pub dead_beside: bool,
     /// The number of its ring.
     pub ring: usize,
     /// The number of its group. A group has barriers of its own.
@@ -79,7 +82,7 @@ impl Source {
 impl Transfer {
     /// A transfer whose ring and group are still to be found.
     fn new(buffer: Value, source: Source, loc: Option<Loc>) -> Transfer {
-        Transfer { buffer, source, loc, ring: 0, group: 0 }
+        Transfer { buffer, source, loc, dead_beside: false, ring: 0, group: 0 }
     }
 
     /// The transfer of an operand of dots.
@@ -178,7 +181,7 @@ fn buffer_before(kernel: &mut Kernel, of: Op, load: Op) -> Result<(Value, Value)
 /// The copies of a transfer.
 pub(crate) enum Copies<'f> {
     /// By TMA, with the tensor map.
-    Boxes(&'f BoxAccess, CopyMap),
+    Boxes(&'f BoxAccess, CopyMaps),
     /// By a bulk copy.
     Bulk(&'f Row),
     /// By the threads of the producer, in pieces.
@@ -188,11 +191,10 @@ pub(crate) enum Copies<'f> {
 }
 
 impl<'f> Copies<'f> {
-    /// The copies of a transfer; their maps become parameters of the kernel, with boxes that shrink to the rows of the tensor if
-    /// `shrinks`.
-    pub fn of(kernel: &mut Kernel, transfer: &'f Transfer, shrinks: bool) -> Result<Copies<'f>, PassError> {
+    /// The copies of a transfer; their maps become parameters of the kernel, with boxes of so many rows.
+    pub fn of(kernel: &mut Kernel, transfer: &'f Transfer, rows: BoxRows) -> Result<Copies<'f>, PassError> {
         match &transfer.source {
-            Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access, shrinks),
+            Source::Box(access) => Copies::of_box(kernel, transfer.buffer, access, rows),
             Source::GatheredTile(tile) | Source::GatheredRow(tile) => Ok(Copies::Pieces(tile)),
             Source::Row(row) => Ok(Copies::Bulk(row)),
             Source::ScatteredRow(row) => Ok(Copies::Threads(row)),
@@ -204,15 +206,15 @@ impl<'f> Copies<'f> {
         kernel: &mut Kernel,
         buffer: Value,
         access: &'f BoxAccess,
-        shrinks: bool,
+        rows: BoxRows,
     ) -> Result<Copies<'f>, PassError> {
-        Ok(Copies::Boxes(access, copy_map(kernel, buffer, access, shrinks)?))
+        Ok(Copies::Boxes(access, copy_maps(kernel, buffer, access, rows)?))
     }
 
     /// The bytes that a barrier receives for a tile in a buffer.
     pub fn bytes(&self, kernel: &Kernel, buffer: Value) -> u32 {
         match self {
-            Copies::Boxes(_, (_, _, boxes)) => boxes.ty.bytes() * boxes.parts.len() as u32,
+            Copies::Boxes(_, maps) => maps.boxes.ty.bytes() * maps.boxes.parts.len() as u32,
             Copies::Bulk(_) => place_bytes(kernel.value_type(buffer)) as u32,
             Copies::Pieces(_) | Copies::Threads(_) => 0,
         }
@@ -221,22 +223,23 @@ impl<'f> Copies<'f> {
     /// The tensor maps.
     pub fn maps(&self) -> Vec<Value> {
         match self {
-            Copies::Boxes(_, (map, other, _)) => std::iter::once(*map).chain(other.map(|(_, map)| map)).collect(),
+            Copies::Boxes(_, maps) => std::iter::once(maps.map).chain(maps.other.map(Other::map)).collect(),
             Copies::Pieces(_) | Copies::Bulk(_) | Copies::Threads(_) => Vec::new(),
         }
     }
 
-    /// Issues them before an operation; `full` receives the bytes. Threads arrive there later, after all their copies.
+    /// Issues them before an operation; `full` receives the bytes. Threads arrive there later, after all their copies. `last` is
+    /// about operands of few rows.
     pub fn issue(
         &self,
         kernel: &mut Kernel,
         before: Op,
         names: &Names<'_>,
-        place: Value,
-        full: Value,
+        (place, full): (Value, Value),
+        last: Option<LastTile>,
     ) -> Result<(), PassError> {
         match self {
-            Copies::Boxes(access, map) => fill(kernel, before, names, (access, map), place, full),
+            Copies::Boxes(access, maps) => fill(kernel, before, names, (access, maps), (place, full), last),
             Copies::Bulk(row) => {
                 let at = names.sum_in(kernel, before, &row.at, Elem::I64)?;
                 let mut builder = Builder::before(kernel, before);
@@ -261,21 +264,25 @@ fn fill(
     kernel: &mut Kernel,
     before: Op,
     names: &Names<'_>,
-    (access, (map, other, boxes)): (&BoxAccess, &CopyMap),
-    mut place: Value,
-    full: Value,
+    (access, maps): (&BoxAccess, &CopyMaps),
+    (mut place, full): (Value, Value),
+    last: Option<LastTile>,
 ) -> Result<(), PassError> {
     let filled = kernel.value_type(place).as_shared().ok_or_else(|| missing("a buffer"))?;
     let at = names.place(kernel, before, access, &filled.shape)?;
     if access.inner == 0 {
         place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
     }
-    let map = names.of(*map);
-    let Some((flag, with_nan)) = other else {
-        return copy_boxes(kernel, before, map, boxes, place, full, &at);
+    let map = names.of(maps.map);
+    let (is_other, other, at_other) = match maps.other {
+        None => return copy_boxes(kernel, before, map, &maps.boxes, place, full, &at),
+        Some(Other::Nan(flag, other)) => (flag, other, at.clone()),
+        Some(Other::LastRows(other)) => {
+            let last = last.ok_or_else(|| missing("the last tile"))?;
+            (last.is_last, other, at.after_rows(kernel, before, last.first)?)
+        }
     };
-    for (end, map) in branches(kernel, before, *flag)?.into_iter().zip([names.of(*with_nan), map]) {
-        copy_boxes(kernel, end, map, boxes, place, full, &at)?;
-    }
-    Ok(())
+    let ends = branches(kernel, before, is_other)?;
+    copy_boxes(kernel, ends[0], names.of(other), &maps.boxes, place, full, &at_other)?;
+    copy_boxes(kernel, ends[1], map, &maps.boxes, place, full, &at)
 }

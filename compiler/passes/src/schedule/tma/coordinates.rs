@@ -153,9 +153,23 @@ impl Names<'_> {
 }
 
 /// The coordinates of a box, outermost first; those in the dimensions of the tile come last.
+#[derive(Clone)]
 pub(crate) struct BoxCoordinates(pub Vec<Value>);
 
 impl BoxCoordinates {
+    /// The first row.
+    pub fn row(&self) -> Result<Value, PassError> {
+        self.0.iter().nth_back(1).copied().ok_or_else(|| missing("a row"))
+    }
+
+    /// The same in the tensor that begins with the row `first`.
+    pub fn after_rows(&self, kernel: &mut Kernel, before: Op, first: Value) -> Result<BoxCoordinates, PassError> {
+        let mut at = self.clone();
+        let row = Builder::before(kernel, before).subi(self.row()?, first)?;
+        at.0.iter_mut().nth_back(1).into_iter().for_each(|at| *at = row);
+        Ok(at)
+    }
+
     /// The coordinates of a part of the box that starts there.
     pub fn moved(&self, kernel: &mut Kernel, before: Op, part: [u32; 2]) -> Result<Vec<Value>, PassError> {
         let mut at = self.0.clone();

@@ -30,11 +30,43 @@ use crate::access::box_access::{BoxAccess, Fill, least};
 use crate::access::host_values::expression;
 use crate::pass::missing;
 
-/// The map of a copy, and one with NaN padding if an argument selects it.
-pub(crate) type CopyMap = (Value, Option<Other>, Boxes);
+/// The maps of a copy.
+pub(crate) struct CopyMaps {
+    /// The map.
+    pub map: Value,
+    /// One to take instead of it.
+    pub other: Option<Other>,
+    /// The boxes of both.
+    pub boxes: Boxes,
+}
 
-/// An argument of the kernel, and the map to take where it is true.
-pub(crate) type Other = (Value, Value);
+/// A second map of a copy.
+#[derive(Clone, Copy)]
+pub(crate) enum Other {
+    /// An argument of the kernel, and the map with NaN beside the tensor to take where it is true.
+    Nan(Value, Value),
+    /// The map of the last rows, for the last tile.
+    LastRows(Value),
+}
+
+impl Other {
+    /// The map.
+    pub fn map(self) -> Value {
+        let (Other::Nan(_, map) | Other::LastRows(map)) = self;
+        map
+    }
+}
+
+/// How many rows a box has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BoxRows {
+    /// As many as the tile.
+    Tile,
+    /// As many as the tile, but no more than the tensor.
+    Tensor,
+    /// As many as the tile, but for the last tile of the tensor those that are left.
+    Left,
+}
 
 /// How a store becomes copies.
 #[derive(Clone)]
@@ -66,7 +98,7 @@ pub(crate) fn store_maps(
         let Some(boxes) = buffer.elem.num().and_then(|elem| boxes(&layout, elem)) else { continue };
         let reduction = tma_reductions::operation(kernel, *store);
         let data_type = reduction.and_then(|by| by.data_type(boxes.ty.elem));
-        let form = MapForm { padding: Padding::Zero, data_type, shrinks: false };
+        let form = MapForm { padding: Padding::Zero, data_type, rows: MapRows::All };
         let map = map_of(kernel, access, &boxes, form)?;
         maps.push(StoreMap { map, reduction, boxes, pieces, axis, buffer, number });
     }
@@ -163,24 +195,24 @@ impl StoreMap {
     }
 }
 
-/// The map of a copy, and that to take where an argument is true.
-pub(crate) fn copy_map(
+/// The maps of a copy whose boxes have so many rows.
+pub(crate) fn copy_maps(
     kernel: &mut Kernel,
     buffer: Value,
     access: &BoxAccess,
-    shrinks: bool,
-) -> Result<CopyMap, PassError> {
+    rows: BoxRows,
+) -> Result<CopyMaps, PassError> {
     let boxes = boxes_of(kernel, buffer, access).ok_or_else(|| missing("a box"))?;
-    let plain = if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero };
     let data_type = is_only_multiplied(kernel, buffer).then_some(TFLOAT32);
-    let map = map_of(kernel, access, &boxes, MapForm { padding: plain, data_type, shrinks })?;
-    let other = match access.fill {
-        Fill::Either(flag) => {
-            Some((flag, map_of(kernel, access, &boxes, MapForm { padding: Padding::Nan, data_type, shrinks })?))
-        }
-        Fill::Zero | Fill::Nan => None,
+    let mut map = |padding, rows| map_of(kernel, access, &boxes, MapForm { padding, data_type, rows });
+    let own = if rows == BoxRows::Tensor { MapRows::Short } else { MapRows::All };
+    let plain = map(if access.fill == Fill::Nan { Padding::Nan } else { Padding::Zero }, own)?;
+    let other = match (access.fill, rows) {
+        (Fill::Either(flag), _) => Some(Other::Nan(flag, map(Padding::Nan, own)?)),
+        (_, BoxRows::Left) => Some(Other::LastRows(map(Padding::Zero, MapRows::Last)?)),
+        _ => None,
     };
-    Ok((map, other, boxes))
+    Ok(CopyMaps { map: plain, other, boxes })
 }
 
 /// Whether a buffer holds floats of 32 bits that only dots read, in tf32: then the copy rounds them to nearest at no
@@ -230,7 +262,18 @@ fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: 
 struct MapForm {
     padding: Padding,
     data_type: Option<u32>,
-    shrinks: bool,
+    rows: MapRows,
+}
+
+/// The rows of a tensor map and its boxes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MapRows {
+    /// Those of the tensor, and boxes as high as the tile.
+    All,
+    /// Boxes no higher than the tensor.
+    Short,
+    /// The rows that the last tile has, and boxes of as many.
+    Last,
 }
 
 /// The tensor map of an access: the descriptor that is an argument, one that the kernel makes, or a hidden parameter.
@@ -238,7 +281,7 @@ fn map_of(
     kernel: &mut Kernel,
     access: &BoxAccess,
     boxes: &Boxes,
-    MapForm { padding, data_type, shrinks }: MapForm,
+    MapForm { padding, data_type, rows }: MapForm,
 ) -> Result<Value, PassError> {
     let none = || missing("an expression");
     let shape: Vec<u32> = access.outer.iter().map(|_| 1).chain(boxes.ty.shape.iter().copied()).collect();
@@ -252,18 +295,24 @@ fn map_of(
     let base = kernel.params.iter().find(|param| param.value == access.base).ok_or_else(none)?.name.clone();
     let [outer, inner] = [1 - access.inner, access.inner].map(|axis| &access.axes[axis]);
     let batches = access.outer.iter().map(|outer| outer_stride(kernel, &outer.stride, boxes.ty));
-    let rows = [expression(kernel, &outer.stride), Some(1.into())];
+    let steps = [expression(kernel, &outer.stride), Some(1.into())];
+    let strides: Vec<Expr> = batches.chain(steps).collect::<Option<_>>().ok_or_else(none)?;
     let sizes = access.outer.iter().map(|outer| least(kernel, &outer.sizes));
+    let mut start = expression(kernel, &access.start).ok_or_else(none)?;
+    let mut size = least(kernel, &outer.sizes).ok_or_else(none)?;
+    if rows == MapRows::Last {
+        let (of_tile, stride) = (boxes.ty.shape[0], &strides[strides.len() - 2]);
+        let before = format!("(max({size}, 1) - 1) // {of_tile} * {of_tile}");
+        start = format!("{start} + ({stride}) * ({before})").parse().map_err(|_| none())?;
+        size = format!("(max({size}, 1) - 1) % {of_tile} + 1").parse().map_err(|_| none())?;
+    }
     let source = MapSource {
-        start: expression(kernel, &access.start).ok_or_else(none)?,
-        shape: sizes
-            .chain([least(kernel, &outer.sizes), least(kernel, &inner.sizes)])
-            .collect::<Option<_>>()
-            .ok_or_else(none)?,
-        strides: batches.chain(rows).collect::<Option<_>>().ok_or_else(none)?,
+        start,
+        shape: sizes.chain([Some(size), least(kernel, &inner.sizes)]).collect::<Option<_>>().ok_or_else(none)?,
+        strides,
         data_type,
         padding,
-        shrinks,
+        shrinks: rows != MapRows::All,
         base: base.clone(),
     };
     let ty = Type::Desc(ty);
