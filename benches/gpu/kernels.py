@@ -337,9 +337,10 @@ def column_sums(x_ptr, out_ptr, rows, n, ROWS: tl.constexpr, BLOCK: tl.constexpr
     tl.store(out_ptr + i, tl.sum(total, axis=0).to(out_ptr.dtype.element_ty), mask=i < n)
 
 
-def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, parts_ptr, counts_ptr, M, N, K, SIZE: tl.constexpr, SPLIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
     """A (M x K) times the transpose of B (N x K) of 4 bits, with 8 as zero and a scale (K / SIZE x N) for each SIZE elements of a
-    row. Their first half is in the lower bits of SIZE / 2 bytes, the second one in the upper bits, so that each byte is loaded once."""
+    row. Their first half is in the lower bits of SIZE / 2 bytes, the second one in the upper bits, so that each byte is loaded once.
+    With SPLIT parts of K, the last program of a tile adds the sums of all."""
     HALF: tl.constexpr = SIZE // 2
     pid = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
@@ -348,10 +349,11 @@ def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM:
     rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
     columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
     inner = tl.arange(0, HALF)
-    a_ptrs = a_ptr + (rows % M)[:, None] * K + inner[None, :]
-    b_ptrs = b_ptr + columns[None, :] * (K // 2) + inner[:, None]
+    part, steps = tl.program_id(1), K // SIZE // SPLIT
+    a_ptrs = a_ptr + (rows % M)[:, None] * K + part * steps * SIZE + inner[None, :]
+    b_ptrs = b_ptr + columns[None, :] * (K // 2) + part * steps * HALF + inner[:, None]
     sums = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, K // SIZE):
+    for k in range(part * steps, part * steps + steps):
         b = tl.load(b_ptrs)
         scale = tl.load(scale_ptr + k * N + columns)[None, :]
         # With these bits above it, a number of 4 bits is 1024 and itself.
@@ -361,10 +363,20 @@ def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, SIZE: tl.constexpr, BM:
         sums = tl.dot(tl.load(a_ptrs + HALF), high * scale, sums)
         a_ptrs += SIZE
         b_ptrs += HALF
-    tl.store(c_ptr + rows[:, None] * N + columns[None, :], sums.to(c_ptr.dtype.element_ty), mask=rows[:, None] < M)
+    places, mask = rows[:, None] * N + columns[None, :], rows[:, None] < M
+    if SPLIT > 1:
+        tl.store(parts_ptr + part * M * N + places, sums, mask=mask)
+        tl.debug_barrier()
+        is_last = tl.atomic_add(counts_ptr + pid, 1) == SPLIT - 1
+        tl.store(counts_ptr + pid, 0, mask=is_last)
+        mask = mask & is_last
+        sums = tl.zeros_like(sums)
+        for i in tl.static_range(SPLIT):
+            sums += tl.load(parts_ptr + i * M * N + places, mask=mask, other=0.0)
+    tl.store(c_ptr + places, sums.to(c_ptr.dtype.element_ty), mask=mask)
 
 
-def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, stride_b, SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, parts_ptr, counts_ptr, M, N, K, stride_b, SIZE: tl.constexpr, SPLIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
     """The same with B as the left operand: its rows are those of the transposed result."""
     HALF: tl.constexpr = SIZE // 2
     pid = tl.program_id(0)
@@ -374,10 +386,11 @@ def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, stride_b, SIZE: tl.conste
     rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
     columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
     inner = tl.arange(0, HALF)
-    a_ptrs = a_ptr + (rows % M)[None, :] * K + inner[:, None]
-    b_ptrs = b_ptr + columns[:, None] * stride_b + inner[None, :]
+    part, steps = tl.program_id(1), K // SIZE // SPLIT
+    a_ptrs = a_ptr + (rows % M)[None, :] * K + part * steps * SIZE + inner[:, None]
+    b_ptrs = b_ptr + columns[:, None] * stride_b + part * steps * HALF + inner[None, :]
     sums = tl.zeros((BN, BM), dtype=tl.float32)
-    for k in range(0, K // SIZE):
+    for k in range(part * steps, part * steps + steps):
         b = tl.load(b_ptrs)
         scale = tl.load(scale_ptr + k * N + columns)[:, None]
         low = ((b & 15).to(tl.int16) | 0x6400).to(tl.float16, bitcast=True) - 1032.0
@@ -386,4 +399,14 @@ def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, M, N, K, stride_b, SIZE: tl.conste
         sums = tl.dot(high * scale, tl.load(a_ptrs + HALF), sums)
         a_ptrs += SIZE
         b_ptrs += HALF
-    tl.store(c_ptr + rows[None, :] * N + columns[:, None], sums.to(c_ptr.dtype.element_ty), mask=rows[None, :] < M)
+    places, mask = rows[None, :] * N + columns[:, None], rows[None, :] < M
+    if SPLIT > 1:
+        tl.store(parts_ptr + part * M * N + places, sums, mask=mask)
+        tl.debug_barrier()
+        is_last = tl.atomic_add(counts_ptr + pid, 1) == SPLIT - 1
+        tl.store(counts_ptr + pid, 0, mask=is_last)
+        mask = mask & is_last
+        sums = tl.zeros_like(sums)
+        for i in tl.static_range(SPLIT):
+            sums += tl.load(parts_ptr + i * M * N + places, mask=mask, other=0.0)
+    tl.store(c_ptr + places, sums.to(c_ptr.dtype.element_ty), mask=mask)

@@ -243,15 +243,25 @@ def int4(peer, m, n, k):
     wide = ((q.float() - zero) * scale[:, :, None]).view(n, k)
     half = group // 2
     packed, columns = (q[:, :, :half] | q[:, :, half:] << 4).reshape(n, k // 2), scale.T.contiguous()
-    kernel, out = triton.jit(kernels.int4_matmul), torch.empty(m, n, device=cases.DEVICE, dtype=torch.float16)
+    out = torch.empty(m, n, device=cases.DEVICE, dtype=torch.float16)
+    parts = torch.empty(8, m, n, device=cases.DEVICE) if m <= 64 else None
+    counts = torch.zeros(n, dtype=torch.int32, device=cases.DEVICE)
+
+    def launch(kernel, c, *strides):
+        grid = (-(-m // c["BM"]) * (n // c["BN"]), c["SPLIT"])
+        kernel[grid](x, packed, columns, out, parts, counts, m, n, k, *strides, SIZE=group, GROUP=8, **c)
+
+    def all_calls(kernel, tiles, name, *strides):
+        # Few rows are few tiles, so that K is divided among programs, too.
+        splits = [1, 2, 4, 8] if m <= 64 else [1]
+        chosen = [(split, *tile) for tile in tiles if tile[0] <= max(16, 2 * m) for split in splits]
+        return [(name.format(a, b) + f", {w} warps" + (f", K in {split}" if split > 1 else ""),
+                 lambda c=dict(SPLIT=split, BM=a, BN=b, num_warps=w, num_stages=s): launch(kernel, c, *strides))
+                for split, a, b, w, s in chosen]
+
     tiles = [(16, 64, 4, 4), (16, 128, 4, 4), (32, 128, 4, 4), (64, 64, 4, 4), (64, 128, 4, 4), (128, 128, 8, 4), (128, 256, 8, 3), (256, 128, 8, 3)]
-    launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, SIZE=group, GROUP=8, **c)
-    calls = [(f"{a}x{b}, {w} warps", lambda c=dict(BM=a, BN=b, num_warps=w, num_stages=s): launch(c))
-             for a, b, w, s in tiles if a <= max(16, 2 * m)]
+    calls = all_calls(triton.jit(kernels.int4_matmul), tiles, "{0}x{1}")
     # The same with the weights as the left operand, whose rows are 64 at least.
-    swapped = triton.jit(kernels.int4_rows)
-    turned = lambda c: swapped[(-(-m // c["BM"]) * (n // c["BN"]),)](x, packed, columns, out, m, n, k, k // 2, SIZE=group, GROUP=8, **c)
     tiles = [(16, 64, 4, 4), (16, 128, 4, 4), (32, 128, 4, 4), (64, 128, 4, 4), (64, 128, 8, 4), (128, 128, 8, 4), (256, 128, 8, 4)]
-    calls += [(f"{b}x{a} transposed, {w} warps", lambda c=dict(BM=a, BN=b, num_warps=w, num_stages=s): turned(c))
-              for a, b, w, s in tiles if a <= max(16, 2 * m)]
+    calls += all_calls(triton.jit(kernels.int4_rows), tiles, "{1}x{0} transposed", k // 2)
     return Prepared(calls, lambda: x.float() @ wide.T, output=out, **common)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use rtc_ir::analysis::{Bound, BoundSide, Poly, Symbol, Wraps};
-use rtc_ir::{OpKind, Traits, Value, regions};
+use rtc_ir::{OpKind, Traits, Value, regions, view};
 
 use super::box_analysis::BoxAnalysis;
 
@@ -32,7 +32,8 @@ pub(crate) fn are_dead_in(
                 }
                 // Rows of the left operand are rows of the sum, columns of the right one its columns.
                 (OpKind::Mma {}, Some(side)) if side < 2 && side == axis => {
-                    let twice = kernel.operand(user, 0) == kernel.operand(user, 1);
+                    let mma = view::Mma::at(kernel, user);
+                    let twice = mma.lhs() == mma.rhs();
                     if twice || !are_dead(known, kernel.result(user, 0), axis, index, size) {
                         return false;
                     }

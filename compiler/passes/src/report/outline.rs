@@ -225,7 +225,7 @@ impl<'k> Outline<'k> {
                 let desc = kernel.desc(op)?;
                 let hidden = kernel.params.iter().find(|p| p.value == desc).and_then(|p| p.hidden.as_ref());
                 let shrinks = matches!(hidden, Some(Hidden::TensorMap(map)) if map.shrinks);
-                let rows = if shrinks { ", at most the rows of the tensor" } else { "" };
+                let rows = if shrinks { ", no more rows than there are" } else { "" };
                 format!("copy {} to {}, by TMA{rows}", self.value(desc), self.ring(kernel.buffer(op)?))
             }
             OpKind::CopyDescStore {} => format!("store through {}, by TMA", self.value(kernel.desc(op)?)),

@@ -79,15 +79,16 @@ fn ahead(kernel: &Kernel, of: Op, hints: &LoopHints) -> Vec<Op> {
     }
 }
 
-/// The operations in a loop that are in no loop in it.
+/// The operations in a loop that are in no loop in it, in program order.
 pub(super) fn own_ops(kernel: &Kernel, of: Op) -> Vec<Op> {
-    let (mut own, mut work) = (Vec::new(), kernel.op(of).blocks.to_vec());
-    while let Some(block) = work.pop() {
-        for op in kernel.ops(block) {
-            own.push(op);
-            if !regions::is_loop(kernel.kind(op)) {
-                work.extend(&kernel.op(op).blocks);
-            }
+    let inside = |op: Op| {
+        kernel.op(op).blocks.iter().rev().flat_map(|block| kernel.ops(*block).collect::<Vec<_>>().into_iter().rev())
+    };
+    let (mut own, mut work) = (Vec::new(), inside(of).collect::<Vec<Op>>());
+    while let Some(op) = work.pop() {
+        own.push(op);
+        if !regions::is_loop(kernel.kind(op)) {
+            work.extend(inside(op));
         }
     }
     own

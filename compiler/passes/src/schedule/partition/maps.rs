@@ -9,7 +9,8 @@ use super::config::PartitionConfig;
 use super::short_operands;
 use super::transfers::{Copies, Transfer};
 use crate::PassError;
-use crate::schedule::tma::tensor_maps::{BoxRows, StoreMap, store_maps};
+use crate::schedule::tma::copy_maps::BoxRows;
+use crate::schedule::tma::tensor_maps::{StoreMap, store_maps};
 
 /// The tensor maps of a kernel.
 pub(crate) struct Maps<'f> {

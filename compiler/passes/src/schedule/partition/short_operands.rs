@@ -32,7 +32,7 @@ use crate::access::host_values;
 use crate::pass::missing;
 use crate::schedule::tma::buffer_boxes::{SWIZZLED_ROWS, boxes_of};
 use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::tensor_maps::BoxRows;
+use crate::schedule::tma::copy_maps::{BoxRows, LastTile};
 
 /// How many rows the boxes of operands have, by the numbers of their rings, where not as many as a tile; `rings` are the
 /// types of their slots.
@@ -127,15 +127,6 @@ struct ShortOperand {
     fewer: Value,
     /// The first row of the last tile, if that has a map of its own.
     last: Option<Value>,
-}
-
-/// The tile that a map of its own is for.
-#[derive(Clone, Copy)]
-pub(crate) struct LastTile {
-    /// Whether a tile is the last one.
-    pub is_last: Value,
-    /// The row with which it begins.
-    pub first: Value,
 }
 
 impl ShortOperands {

@@ -14,14 +14,13 @@ use rtc_abi::Plan;
 use rtc_ir::{Builder, Elem, Kernel, Loc, Op, OpKind, SharedType, Value, place_bytes};
 
 use super::branch::branches;
-use super::short_operands::LastTile;
 use crate::PassError;
 use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
 use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::tensor_maps::{BoxRows, CopyMaps, Other, copy_boxes, copy_maps};
+use crate::schedule::tma::copy_maps::{BoxRows, CopyMaps, LastTile, Other, copy_boxes, copy_maps};
 use gathered_tiles::GatheredTile;
 use row_vectors::Row;
 use scattered_rows::ScatteredRow;
