@@ -14,6 +14,7 @@ pub const PASSES: &[Pass] = &[
     tile::combine::PASS,  // before loops are split and written out twice: those with dots are pipelined
     tile::alignment_versioning::PASS, // constants are folded, and both versions go through all that follows
     tile::unit_stride_versioning::PASS, // where the pass before makes no version
+    tile::carry_offsets::PASS, // passes before look for carried tiles, and the next one for numbers equal to the loop index
     tile::unify_induction_variables::PASS, // other induction variables are replaced by the loop index, so that values derived from both are equal
     tile::split_loops::PASS,               // masks that hold go before anything looks at them
     tile::narrow_loads::PASS, // before layouts are chosen; the next pass merges values that this one computes twice

@@ -77,6 +77,16 @@ pub(crate) struct Variant {
 /// What the compiler says while it works: for which of several requests, whether it is a warning, the text.
 type Said = Arc<Mutex<Vec<(usize, bool, String)>>>;
 
+/// Whether warnings about kernels are shown: as `RTC_WARNINGS` says, else not under `python -m rtc`, where most kernels of a
+/// program come from libraries and generators that nobody there can change.
+fn shows_warnings() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match set("RTC_WARNINGS") {
+        Some(value) => value != "0",
+        None => set("RTC_AS_TRITON").is_none_or(|value| value != "1"),
+    }
+}
+
 thread_local! {
     /// The number of the request that this thread compiles for.
     pub(crate) static REQUEST: Cell<usize> = const { Cell::new(0) };
@@ -335,7 +345,7 @@ impl Core {
             Ok(program.with_observer(move |event| {
                 let (is_warning, text) = match event {
                     JitEvent::StaticPrint(line) => (false, (*line).to_owned()),
-                    JitEvent::Warning(text) => (true, text.trim_end().to_owned()),
+                    JitEvent::Warning(text) if shows_warnings() => (true, text.trim_end().to_owned()),
                     JitEvent::CacheProblem(problem) if !problem.is_read_only() => {
                         (true, format!("warning[cache]: {problem}"))
                     }

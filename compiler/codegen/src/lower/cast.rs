@@ -4,7 +4,7 @@ use rtc_ir::{Elem, Op, OpKind, Rounding, Scalar};
 
 use super::Lowering;
 use crate::{
-    emit::{Cmpi, Value},
+    emit::{Cmpi, Type, Value},
     error::{CodegenError, Result},
 };
 
@@ -22,7 +22,12 @@ impl<'c> Lowering<'_, 'c> {
                 let (Elem::Num(from), Elem::Num(target)) = (from, target) else {
                     return Err(CodegenError::lowering("a float cast of pointers"));
                 };
-                let cast = self.cast_floats(&self.operand(op, 0)?, from, target, *rounding);
+                let values = self.operand(op, 0)?;
+                let in_pairs = *rounding == Rounding::NearestEven && from == Scalar::F32 && self.is_multiplied(op);
+                let cast = match target {
+                    Scalar::F16 | Scalar::BF16 if in_pairs => self.cast_pairs(&values, to),
+                    _ => self.cast_floats(&values, from, target, *rounding),
+                };
                 self.define(op, cast);
                 Ok(())
             }
@@ -35,6 +40,25 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::IntToPtr { .. } => self.each(op, |[a]| e.inttoptr(a, to)),
             other => Err(CodegenError::lowering(format!("`{}` as a cast", other.spec().mnemonic))),
         }
+    }
+
+    /// Whether a dot takes the result of an operation from registers.
+    fn is_multiplied(&self, op: Op) -> bool {
+        let users = self.kernel.users(self.kernel.result(op, 0));
+        users.iter().any(|user| matches!(self.kernel.kind(*user), OpKind::Mma {} | OpKind::MmaAsync {}))
+    }
+
+    /// Converts floats of 32 bits in pairs. LLVM would put single conversions together where the dot packs its operand, which
+    /// is behind dots that were issued in between: an attention kernel held its probabilities in 32 bits while the next scores
+    /// came in, and spilled.
+    fn cast_pairs(&self, values: &[Value<'c>], to: Type<'c>) -> Vec<Value<'c>> {
+        let e = self.e;
+        let pair = e.vector_type(2, to);
+        let cast = |values: &[Value<'c>]| match values.len() {
+            2 => e.unpack(e.truncf(e.pack(values), pair), 2, to),
+            _ => values.iter().map(|value| e.truncf(*value, to)).collect(),
+        };
+        values.chunks(2).flat_map(cast).collect()
     }
 
     /// Converts a list of floats; 8-bit formats are converted in pairs where the hardware does.

@@ -149,6 +149,13 @@ impl Machine<'_> {
         if let OpKind::Hint { kind, values } = &data.kind {
             self.check_hint(op, *kind, values)?;
         }
+        let choice = view::Select::of(kernel, op);
+        if let Some(choice) = choice.filter(|choice| matches!(kernel.value_type(choice.lhs()), Type::Desc(_))) {
+            let chosen = if self.scalar(choice.condition()) & 1 != 0 { choice.lhs() } else { choice.rhs() };
+            let map = self.get(chosen).clone();
+            self.set_result(op, map);
+            return self.tick(1);
+        }
         if let Evaluate::Each(eval) = data.kind.spec().eval {
             return self.elementwise(op, eval);
         }

@@ -90,8 +90,12 @@ pub(super) fn compare_float(cx: &InferContext<'_>) -> Inferred {
 /// An `i1` and two operands of one type give that type.
 pub(super) fn select(cx: &InferContext<'_>) -> Inferred {
     let [condition, lhs, rhs] = cx.operands else { return Err("needs three operands".into()) };
-    elem(*lhs)?;
     expect(lhs == rhs, || format!("operands differ: {lhs} and {rhs}"))?;
+    if let Type::Desc(_) = lhs {
+        expect(*condition == Type::Scalar(Elem::I1), || format!("the condition is {condition}, not i1"))?;
+        return one(*lhs);
+    }
+    elem(*lhs)?;
     expect(*condition == lhs.with_elem(Elem::I1), || {
         format!("the condition is {condition}, not {}", lhs.with_elem(Elem::I1))
     })?;

@@ -223,10 +223,14 @@ impl<'k> Outline<'k> {
             OpKind::CopyBulk {} => format!("copy to {}, in bulk", self.ring(kernel.buffer(op)?)),
             OpKind::CopyDesc {} => {
                 let desc = kernel.desc(op)?;
-                let hidden = kernel.params.iter().find(|p| p.value == desc).and_then(|p| p.hidden.as_ref());
-                let shrinks = matches!(hidden, Some(Hidden::TensorMap(map)) if map.shrinks);
-                let rows = if shrinks { ", no more rows than there are" } else { "" };
-                format!("copy {} to {}, by TMA{rows}", self.value(desc), self.ring(kernel.buffer(op)?))
+                let choice = kernel.def_op(desc).and_then(|made| view::Select::of(kernel, made));
+                let maps = choice.map_or(vec![desc], |choice| vec![choice.rhs(), choice.lhs()]);
+                let hidden =
+                    maps.iter().filter_map(|map| kernel.params.iter().find(|p| p.value == *map)?.hidden.as_ref());
+                let shrinks = |hidden: &Hidden| matches!(hidden, Hidden::TensorMap(map) if map.shrinks);
+                let rows = if hidden.into_iter().any(shrinks) { ", no more rows than there are" } else { "" };
+                let maps: Vec<String> = maps.into_iter().map(|map| self.value(map)).collect();
+                format!("copy {} to {}, by TMA{rows}", maps.join(" or "), self.ring(kernel.buffer(op)?))
             }
             OpKind::CopyDescStore {} => format!("store through {}, by TMA", self.value(kernel.desc(op)?)),
             OpKind::CopyDescReduce { op: by } => format!("{by} through {}, by TMA", self.value(kernel.desc(op)?)),

@@ -1,6 +1,6 @@
 //! The reads of a loop from global memory in each iteration, and their mechanism.
 
-use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions};
+use rtc_ir::{Hidden, Kernel, LoopHints, Op, OpKind, Value, regions, view};
 
 use crate::access::addresses::{Memory, addresses, loads_of_dots, memory};
 use crate::schedule::pipeline::expand_loop::roots;
@@ -108,6 +108,9 @@ fn bytes(kernel: &Kernel, op: Op) -> Option<u32> {
 
 /// The argument that a pointer or a tensor map leads to, as messages show it.
 pub(super) fn name(kernel: &Kernel, place: Value) -> String {
+    // A choice is one of two maps of an argument.
+    let choice = kernel.def_op(place).and_then(|made| view::Select::of(kernel, made));
+    let place = choice.map_or(place, |choice| choice.rhs());
     let param = |value: Value| kernel.params.iter().find(|param| param.value == value);
     if let Some(param) = param(place) {
         return match &param.hidden {

@@ -3,6 +3,7 @@
 
 pub mod add_warps;
 pub mod alignment_versioning;
+pub mod carry_offsets;
 pub mod combine;
 pub mod cse;
 pub mod dce;

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+import tempfile
+import textwrap
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def rtc(*arguments):
-    return subprocess.run([sys.executable, "-m", "rtc", *arguments], capture_output=True, text=True, cwd=HERE)
+def rtc(*arguments, **variables):
+    command = [sys.executable, "-m", "rtc", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=HERE, env={**os.environ, **variables})
 
 
 class AsTriton(unittest.TestCase):
@@ -29,6 +32,25 @@ class AsTriton(unittest.TestCase):
         path = "env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}"
         code = "import os, " + code.removeprefix("import ").removesuffix(")") + f", {path})"
         self.assertEqual(rtc("-c", code).stdout, "rtc.runtime.jit\n")
+
+    def test_warnings_are_shown_on_request(self):
+        kernel = textwrap.dedent("""
+            import numpy as np, triton, triton.language as tl
+
+            @triton.jit
+            def copy(x, y, n, BLOCK: tl.constexpr):
+                at = tl.arange(0, BLOCK)
+                tl.store(y + at, tl.load(x + at), mask=at < n)
+
+            copy[(1,)](np.zeros(32, np.float32), np.zeros(32, np.float32), 32, BLOCK=32)
+        """)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.py")
+            with open(path, "w") as file:
+                file.write(kernel)
+            for value, shown in [("", 0), ("0", 0), ("1", 1)]:
+                done = rtc(path, RTC_WARNINGS=value, RTC_CACHE_DIR=folder)
+                self.assertEqual((done.returncode, done.stderr.count("warning[missing-mask]")), (0, shown), done.stderr)
 
     def test_what_is_missing_is_named(self):
         for code, text in [("import triton.backends.amd", "rtc provides no module `triton.backends.amd`"),

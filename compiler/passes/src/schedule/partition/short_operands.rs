@@ -31,8 +31,8 @@ use crate::access::box_access::{BoxAccess, Fill};
 use crate::access::host_values;
 use crate::pass::missing;
 use crate::schedule::tma::buffer_boxes::{SWIZZLED_ROWS, boxes_of};
-use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::copy_maps::{BoxRows, LastTile};
+use crate::schedule::tma::coordinates::{LastTile, Names};
+use crate::schedule::tma::copy_maps::BoxRows;
 
 /// How many rows the boxes of operands have, by the numbers of their rings, where not as many as a tile; `rings` are the
 /// types of their slots.

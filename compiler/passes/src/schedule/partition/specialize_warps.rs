@@ -50,6 +50,8 @@ const MOST_REGISTERS: u32 = 240;
 const MOST_AT_START: u32 = 248;
 /// With fewer registers at the start, addresses that are computed before the partitions begin are spilled.
 const LEAST_AT_START: u32 = 64;
+/// The warps that share a `wgmma`.
+const GROUP_WARPS: u32 = 4;
 /// Blocks per SM with other work between dots.
 const MOST_BLOCKS: u32 = 3;
 /// Deeper pipelines gave no gain.
@@ -83,7 +85,12 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
+                // A warp group alone on an SM leaves the tensor cores idle during its own work between dots.
+                let is_alone = made.options.num_warps * blocks < 2 * GROUP_WARPS && found.has_work_between(&staged);
                 let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
+                if is_alone && given.blocks.is_none() {
+                    continue;
+                }
                 if found.begins_before() && !overlaps {
                     continue;
                 }

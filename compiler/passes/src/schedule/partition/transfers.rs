@@ -19,8 +19,8 @@ use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
-use crate::schedule::tma::coordinates::Names;
-use crate::schedule::tma::copy_maps::{BoxRows, CopyMaps, LastTile, Other, copy_boxes, copy_maps};
+use crate::schedule::tma::coordinates::{LastTile, Names};
+use crate::schedule::tma::copy_maps::{BoxRows, CopyMaps, Other, copy_boxes, copy_maps};
 use gathered_tiles::GatheredTile;
 use row_vectors::Row;
 use scattered_rows::ScatteredRow;
@@ -273,15 +273,18 @@ fn fill(
         place = Builder::before(kernel, before).shared_trans_of(place, &[1, 0])?;
     }
     let map = names.of(maps.map);
-    let (is_other, other, at_other) = match maps.other {
-        None => return copy_boxes(kernel, before, map, &maps.boxes, place, full, &at),
-        Some(Other::Nan(flag, other)) => (flag, other, at.clone()),
+    match maps.other {
+        None => copy_boxes(kernel, before, map, &maps.boxes, place, full, &at),
+        Some(Other::Nan(flag, other)) => {
+            let ends = branches(kernel, before, flag)?;
+            copy_boxes(kernel, ends[0], names.of(other), &maps.boxes, place, full, &at)?;
+            copy_boxes(kernel, ends[1], map, &maps.boxes, place, full, &at)
+        }
         Some(Other::LastRows(other)) => {
             let last = last.ok_or_else(|| missing("the last tile"))?;
-            (last.is_last, other, at.after_rows(kernel, before, last.first)?)
+            let at = at.in_last(kernel, before, last)?;
+            let map = Builder::before(kernel, before).select(last.is_last, names.of(other), map)?;
+            copy_boxes(kernel, before, map, &maps.boxes, place, full, &at)
         }
-    };
-    let ends = branches(kernel, before, is_other)?;
-    copy_boxes(kernel, ends[0], names.of(other), &maps.boxes, place, full, &at_other)?;
-    copy_boxes(kernel, ends[1], map, &maps.boxes, place, full, &at)
+    }
 }

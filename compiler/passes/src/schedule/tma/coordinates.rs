@@ -152,8 +152,16 @@ impl Names<'_> {
     }
 }
 
+/// The tile that a map of the last rows is for.
+#[derive(Clone, Copy)]
+pub(crate) struct LastTile {
+    /// Whether a tile is the last one.
+    pub is_last: Value,
+    /// The row with which it begins.
+    pub first: Value,
+}
+
 /// The coordinates of a box, outermost first; those in the dimensions of the tile come last.
-#[derive(Clone)]
 pub(crate) struct BoxCoordinates(pub Vec<Value>);
 
 impl BoxCoordinates {
@@ -162,12 +170,14 @@ impl BoxCoordinates {
         self.0.iter().nth_back(1).copied().ok_or_else(|| missing("a row"))
     }
 
-    /// The same in the tensor that begins with the row `first`.
-    pub fn after_rows(&self, kernel: &mut Kernel, before: Op, first: Value) -> Result<BoxCoordinates, PassError> {
-        let mut at = self.clone();
-        let row = Builder::before(kernel, before).subi(self.row()?, first)?;
-        at.0.iter_mut().nth_back(1).into_iter().for_each(|at| *at = row);
-        Ok(at)
+    /// The same, but in the last tile counted from its first row, where its map begins.
+    pub fn in_last(mut self, kernel: &mut Kernel, before: Op, last: LastTile) -> Result<BoxCoordinates, PassError> {
+        let row = self.row()?;
+        let mut builder = Builder::before(kernel, before);
+        let in_last = builder.subi(row, last.first)?;
+        let row = builder.select(last.is_last, in_last, row)?;
+        self.0.iter_mut().nth_back(1).into_iter().for_each(|at| *at = row);
+        Ok(self)
     }
 
     /// The coordinates of a part of the box that starts there.

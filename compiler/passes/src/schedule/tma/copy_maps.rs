@@ -44,15 +44,6 @@ impl Other {
     }
 }
 
-/// The tile that a map of the last rows is for.
-#[derive(Clone, Copy)]
-pub(crate) struct LastTile {
-    /// Whether a tile is the last one.
-    pub is_last: Value,
-    /// The row with which it begins.
-    pub first: Value,
-}
-
 /// How many rows a box has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BoxRows {
