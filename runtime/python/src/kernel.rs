@@ -78,7 +78,7 @@ pub(crate) struct Variant {
 type Said = Arc<Mutex<Vec<(usize, bool, String)>>>;
 
 /// Whether warnings about kernels are shown: as `RTC_WARNINGS` says, else not under `python -m rtc`, where most kernels of a
-/// program come from libraries and generators that nobody there can change.
+/// program come from libraries and generators.
 fn shows_warnings() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match set("RTC_WARNINGS") {
