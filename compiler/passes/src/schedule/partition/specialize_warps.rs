@@ -78,6 +78,11 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         if best.as_ref().is_some_and(beaten) || best.is_some() && !found.may_overlap(&staged) {
             break;
         }
+        // A warp group alone on an SM leaves the tensor cores idle during its own work between dots.
+        let is_alone = staged.options.num_warps * blocks < 2 * GROUP_WARPS && found.has_work_between(&staged);
+        if is_alone && given.blocks.is_none() {
+            continue;
+        }
         for stores in ResultStores::ALL.into_iter().filter(|stores| given.stores.is_none_or(|given| given == *stores)) {
             let asked = given.stores.is_some();
             if stores == ResultStores::Deferred && !asked && !defer_stores::is_profitable(&staged, &found) {
@@ -85,12 +90,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             }
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
-                // A warp group alone on an SM leaves the tensor cores idle during its own work between dots.
-                let is_alone = made.options.num_warps * blocks < 2 * GROUP_WARPS && found.has_work_between(&staged);
                 let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
-                if is_alone && given.blocks.is_none() {
-                    continue;
-                }
                 if found.begins_before() && !overlaps {
                     continue;
                 }
