@@ -5,6 +5,9 @@ use rtc_abi::{Feature, Target};
 use rtc_ir::{DotKind, Kernel, Op, OpKind};
 use rtc_layout::MmaShape;
 
+/// The warps that an instruction of `wgmma` takes together.
+pub(crate) const GROUP_WARPS: u32 = 4;
+
 /// Whether a target has such a unit.
 pub(crate) fn has_async(target: &Target) -> bool {
     target.has(Feature::Wgmma)

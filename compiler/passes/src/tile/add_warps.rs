@@ -37,8 +37,7 @@ pub const PASS: Pass = Pass { name: "add-warps", needs: Phase::Tile, leaves: Pha
 const MOST_REGISTERS: u64 = 224;
 /// The most warps that have so many.
 const MOST_WARPS: u32 = 8;
-/// Warps that an instruction of a dot takes together, and rows of its accumulators.
-const GROUP: u32 = 4;
+/// Rows of the accumulators of an instruction of a warp group.
 const GROUP_ROWS: u32 = 64;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
@@ -51,8 +50,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     while warps < MOST_WARPS && registers(bits, warps) > MOST_REGISTERS {
         warps *= 2;
     }
-    if given == GROUP && warps == given && waits_alone(kernel, cx)? {
-        warps = 2 * GROUP;
+    if given == matrix_unit::GROUP_WARPS && warps == given && waits_alone(kernel, cx)? {
+        warps = 2 * matrix_unit::GROUP_WARPS;
     }
     if warps > given && !counts_threads(kernel) {
         kernel.options.num_warps = warps;
@@ -73,7 +72,7 @@ fn waits_alone(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
         return Ok(false);
     }
     let mut trial = kernel.clone();
-    trial.options.num_warps = 2 * GROUP;
+    trial.options.num_warps = 2 * matrix_unit::GROUP_WARPS;
     accelerate_dot::choose_kinds(&mut trial, cx)?;
     let by_wgmma = matrix_unit::is_async_dot(trial.kind(dot));
     Ok(by_wgmma && may_specialize(kernel, cx, &loads_of_dots(kernel, of))?)

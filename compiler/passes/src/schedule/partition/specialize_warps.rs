@@ -37,7 +37,7 @@ use crate::schedule::tma::argument_maps;
 use crate::schedule::tma::tensor_maps::stored_tile;
 use crate::work::words::words_of_tile;
 use crate::work::{Scope, estimate};
-use crate::{Pass, PassContext, PassError};
+use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
@@ -50,8 +50,6 @@ const MOST_REGISTERS: u32 = 240;
 const MOST_AT_START: u32 = 248;
 /// With fewer registers at the start, addresses that are computed before the partitions begin are spilled.
 const LEAST_AT_START: u32 = 64;
-/// The warps that share a `wgmma`.
-const GROUP_WARPS: u32 = 4;
 /// Blocks per SM with other work between dots.
 const MOST_BLOCKS: u32 = 3;
 /// Deeper pipelines gave no gain.
@@ -79,7 +77,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             break;
         }
         // A warp group alone on an SM leaves the tensor cores idle during its own work between dots.
-        let is_alone = staged.options.num_warps * blocks < 2 * GROUP_WARPS && found.has_work_between(&staged);
+        let is_alone =
+            staged.options.num_warps * blocks < 2 * matrix_unit::GROUP_WARPS && found.has_work_between(&staged);
         if is_alone && given.blocks.is_none() {
             continue;
         }
