@@ -23,11 +23,11 @@ mod tests;
 
 pub(crate) use arith::{Cmpf, Cmpi};
 pub(crate) use control::Loop;
-pub(crate) use copy::BulkReduction;
+pub(crate) use copy::{BulkReduction, COPY_WAIT};
 pub(crate) use map::MapFields;
 pub(crate) use memory::{AccessAttrs, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
-pub(crate) use wgmma::{WGMMA_WAIT, WgmmaOperand, WgmmaProduct, WgmmaShape};
+pub(crate) use wgmma::{FirstDot, WGMMA_WAIT, WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{
     cell::{Cell, RefCell},

@@ -45,6 +45,7 @@ use crate::{
     error::{CodegenError, Result},
 };
 
+mod back_end;
 mod exact_products;
 mod guarded;
 mod paired_casts;
@@ -230,27 +231,18 @@ impl LlvmModule {
             };
             let with_effects = [attribute("convergent")];
             let without = [attribute("memory"), attribute("nounwind"), attribute("willreturn")];
-            let mut function = LLVMGetFirstFunction(self.module);
-            while !function.is_null() {
-                let mut block = LLVMGetFirstBasicBlock(function);
-                while !block.is_null() {
-                    let mut instruction = LLVMGetFirstInstruction(block);
-                    while !instruction.is_null() {
-                        if !LLVMIsACallInst(instruction).is_null() {
-                            let callee = LLVMGetCalledValue(instruction);
-                            if !LLVMIsAInlineAsm(callee).is_null() {
-                                let effects = LLVMGetInlineAsmHasSideEffects(callee) != 0;
-                                for attribute in if effects { &with_effects[..] } else { &without[..] } {
-                                    LLVMAddCallSiteAttribute(instruction, LLVMAttributeFunctionIndex, *attribute);
-                                }
-                            }
-                        }
-                        instruction = LLVMGetNextInstruction(instruction);
-                    }
-                    block = LLVMGetNextBasicBlock(block);
+            each_instruction(self.module, |instruction| {
+                if LLVMIsACallInst(instruction).is_null() {
+                    return;
                 }
-                function = LLVMGetNextFunction(function);
-            }
+                let callee = LLVMGetCalledValue(instruction);
+                if !LLVMIsAInlineAsm(callee).is_null() {
+                    let effects = LLVMGetInlineAsmHasSideEffects(callee) != 0;
+                    for attribute in if effects { &with_effects[..] } else { &without[..] } {
+                        LLVMAddCallSiteAttribute(instruction, LLVMAttributeFunctionIndex, *attribute);
+                    }
+                }
+            });
         }
     }
 
@@ -318,19 +310,11 @@ impl LlvmModule {
     fn allow_contraction(&self) {
         // SAFETY: walks the live module by LLVM's own iterators; only float arithmetic is given a float flag.
         unsafe {
-            each_function(self.module, |function| {
-                let mut block = LLVMGetFirstBasicBlock(function);
-                while !block.is_null() {
-                    let mut instruction = LLVMGetFirstInstruction(block);
-                    while !instruction.is_null() {
-                        let opcode = LLVMGetInstructionOpcode(instruction);
-                        if matches!(opcode, LLVMOpcode::LLVMFAdd | LLVMOpcode::LLVMFSub | LLVMOpcode::LLVMFMul) {
-                            let flags = LLVMGetFastMathFlags(instruction) | LLVMFastMathAllowContract;
-                            LLVMSetFastMathFlags(instruction, flags);
-                        }
-                        instruction = LLVMGetNextInstruction(instruction);
-                    }
-                    block = LLVMGetNextBasicBlock(block);
+            each_instruction(self.module, |instruction| {
+                let opcode = LLVMGetInstructionOpcode(instruction);
+                if matches!(opcode, LLVMOpcode::LLVMFAdd | LLVMOpcode::LLVMFSub | LLVMOpcode::LLVMFMul) {
+                    let flags = LLVMGetFastMathFlags(instruction) | LLVMFastMathAllowContract;
+                    LLVMSetFastMathFlags(instruction, flags);
                 }
             });
         }
@@ -367,8 +351,10 @@ impl LlvmModule {
 
     /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
     fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
-        let pipeline::Pipeline { passes, pack } = pipeline::choose(self.context, self.module, linked);
-        self.run(passes, Some(machine), pack)
+        let pipeline::Pipeline { passes, pack, long } = pipeline::choose(self.module, linked);
+        self.run(passes, Some(machine), pack)?;
+        back_end::leave_out(self.context, self.module, long);
+        Ok(())
     }
 
     /// Runs passes. They must be given the machine: without one they take threads not to diverge, as on a CPU.
@@ -436,6 +422,49 @@ unsafe fn each_function(module: LLVMModuleRef, mut visit: impl FnMut(LLVMValueRe
             visit(function);
             function = LLVMGetNextFunction(function);
         }
+    }
+}
+
+/// Visits the instructions of a module.
+///
+/// # Safety
+///
+/// The module is live, and `visit` removes and adds nothing.
+unsafe fn each_instruction(module: LLVMModuleRef, mut visit: impl FnMut(LLVMValueRef)) {
+    // SAFETY: by contract.
+    unsafe {
+        each_function(module, |function| {
+            let mut block = LLVMGetFirstBasicBlock(function);
+            while !block.is_null() {
+                let mut instruction = LLVMGetFirstInstruction(block);
+                while !instruction.is_null() {
+                    visit(instruction);
+                    instruction = LLVMGetNextInstruction(instruction);
+                }
+                block = LLVMGetNextBasicBlock(block);
+            }
+        });
+    }
+}
+
+/// The text of a value that is a call of inline assembly; otherwise nothing.
+///
+/// # Safety
+///
+/// The value is live, and so it is while the text is used.
+unsafe fn assembly_text<'a>(value: LLVMValueRef) -> &'a str {
+    // SAFETY: by contract; the text is that of live assembly and as long as LLVM says.
+    unsafe {
+        if LLVMIsACallInst(value).is_null() {
+            return "";
+        }
+        let callee = LLVMGetCalledValue(value);
+        if LLVMIsAInlineAsm(callee).is_null() {
+            return "";
+        }
+        let mut length = 0;
+        let text = LLVMGetInlineAsmAsmString(callee, &mut length);
+        std::str::from_utf8(std::slice::from_raw_parts(text.cast::<u8>(), length)).unwrap_or_default()
     }
 }
 

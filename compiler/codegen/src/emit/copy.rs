@@ -3,6 +3,9 @@
 
 use super::{Emitter, Value};
 
+/// The start of a statement that waits for copies by the thread; the number of groups that may stay under way follows.
+pub(crate) const COPY_WAIT: &str = "cp.async.wait_group";
+
 /// How a bulk copy combines elements with those in global memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BulkReduction {
@@ -62,7 +65,7 @@ impl<'c> Emitter<'c> {
 
     /// Waits until all but the thread's latest `pending` groups of copies are complete.
     pub fn copy_wait(&self, pending: u32) {
-        self.assembly(&format!("cp.async.wait_group {pending};"), "~{memory}", &[], &[], true);
+        self.assembly(&format!("{COPY_WAIT} {pending};"), "~{memory}", &[], &[], true);
     }
 
     /// Starts the copy of `bytes` contiguous bytes to shared memory, which a barrier counts. Only threads whose

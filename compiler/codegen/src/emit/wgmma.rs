@@ -48,22 +48,40 @@ pub(crate) struct WgmmaProduct<'c> {
     pub b: Value<'c>,
 }
 
+/// What the first dot of each accumulator does with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FirstDot<'c> {
+    /// Adds to it.
+    Adds,
+    /// Adds to it where this is true, and overwrites it otherwise.
+    AddsIf(Value<'c>),
+    /// Overwrites it, so that the registers need no value before.
+    Overwrites,
+}
+
 impl<'c> Emitter<'c> {
     /// Dots as one group: fence, instructions, commit, and if `wait` is given a wait until all but that many groups
-    /// are complete. `sums` are the accumulators one after the other, in registers of 32 bits; `keep` is false where the
-    /// first dot of each overwrites it.
+    /// are complete. `accs` are the accumulators one after the other, in registers of 32 bits.
     pub fn wgmma(
         &self,
         shape: &WgmmaShape,
         mmas: &[WgmmaProduct<'c>],
         accs: &[Value<'c>],
-        keep: Option<Value<'c>>,
+        first: FirstDot<'c>,
         wait: Option<u32>,
     ) -> Vec<Value<'c>> {
-        let mut operands = Operands { first: 2 * accs.len(), values: accs.to_vec(), constraints: Vec::new() };
+        let inputs = if matches!(first, FirstDot::Overwrites) { &[] } else { accs };
+        let mut operands = Operands::new(accs, inputs);
         let is_float = shape.types[0] != "s32";
-        let first = keep.map(|keep| operands.add(keep, "b"));
         let mut lines = vec!["{ .reg .pred add; setp.ne.b32 add, 1, 0; wgmma.fence.sync.aligned;".to_owned()];
+        let first = match first {
+            FirstDot::Adds => "add".to_owned(),
+            FirstDot::AddsIf(flag) => operands.add(flag, "b"),
+            FirstDot::Overwrites => {
+                lines.push(".reg .pred overwrite; setp.ne.b32 overwrite, 0, 0;".to_owned());
+                "overwrite".to_owned()
+            }
+        };
         let mut seen = vec![false; accs.len() / shape.registers()];
         for mma in mmas {
             let from = mma.accumulator * shape.registers();
@@ -76,10 +94,7 @@ impl<'c> Emitter<'c> {
                 }
             };
             let b = operands.add(mma.b, "l");
-            let scale = match &first {
-                Some(first) if !std::mem::replace(&mut seen[mma.accumulator], true) => first,
-                _ => "add",
-            };
+            let scale = if std::mem::replace(&mut seen[mma.accumulator], true) { "add" } else { &first };
             let [d, ta, tb] = shape.types;
             let mut line = format!("wgmma.mma_async.sync.aligned.m64n{}k{}.{d}.{ta}.{tb} ", shape.n, shape.k);
             line += &format!("{{{list}}}, {a}, {b}, {scale}");
@@ -101,16 +116,16 @@ impl<'c> Emitter<'c> {
     /// Waits until all but the warp group's latest `pending` groups of dots are complete. `sums` are the registers of
     /// the accumulators that are then complete; they are to be used by what it gives only.
     pub fn wgmma_wait(&self, pending: u32, accs: &[Value<'c>]) -> Vec<Value<'c>> {
-        let operands = Operands { first: 2 * accs.len(), values: accs.to_vec(), constraints: Vec::new() };
+        let operands = Operands::new(accs, accs);
         self.tied(&format!("{WGMMA_WAIT} {pending};"), accs, operands)
     }
 
-    /// A statement whose results are `sums` in the same registers. No other operand shares a register with them, even
+    /// A statement whose results are `accs` in the same registers. No other operand shares a register with them, even
     /// where both hold the same number, such as zero: a dot reads its left operand after the one before it began to write.
     fn tied(&self, text: &str, accs: &[Value<'c>], operands: Operands<'c>) -> Vec<Value<'c>> {
         let types: Vec<_> = accs.iter().map(|acc| type_of(*acc)).collect();
         let results = types.iter().map(|ty| if *ty == self.ty.f32 { "=&f" } else { "=&r" }.to_owned());
-        let tied = (0..accs.len()).map(|i| i.to_string());
+        let tied = (0..operands.tied).map(|i| i.to_string());
         let others = operands.constraints.iter().map(|c| (*c).to_owned());
         let constraints: Vec<_> = results.chain(tied).chain(others).chain(["~{memory}".to_owned()]).collect();
         self.assembly(text, &constraints.join(","), &operands.values, &types, true)
@@ -119,7 +134,9 @@ impl<'c> Emitter<'c> {
 
 /// The operands of a statement after its results, without duplicates.
 struct Operands<'c> {
-    /// The number of the first one that is not tied to a result.
+    /// How many are tied to a result: all accumulators or none.
+    tied: usize,
+    /// The number of the first one that is not.
     first: usize,
     /// The tied ones, then the others.
     values: Vec<Value<'c>>,
@@ -128,10 +145,15 @@ struct Operands<'c> {
 }
 
 impl<'c> Operands<'c> {
+    /// Those of a statement with these results and inputs tied to them.
+    fn new(results: &[Value<'c>], tied: &[Value<'c>]) -> Self {
+        let first = results.len() + tied.len();
+        Self { tied: tied.len(), first, values: tied.to_vec(), constraints: Vec::new() }
+    }
+
     /// The place of a value in the text.
     fn add(&mut self, value: Value<'c>, constraint: &'static str) -> String {
-        let tied = self.values.len() - self.constraints.len();
-        let known = self.values[tied..].iter().position(|other| *other == value);
+        let known = self.values[self.tied..].iter().position(|other| *other == value);
         let index = known.unwrap_or_else(|| {
             self.values.push(value);
             self.constraints.push(constraint);

@@ -1,11 +1,11 @@
 //! Dots by `wgmma`, operands in shared memory.
 
-use rtc_ir::{Elem, MmaForm, Op, Scalar, view};
+use rtc_ir::{Elem, MmaForm, Op, Scalar, constant_bits, view};
 use rtc_layout::MatrixDescriptor;
 
 use super::{Lowering, memory::Words};
 use crate::{
-    emit::{Value, WgmmaOperand, WgmmaProduct, WgmmaShape},
+    emit::{FirstDot, Value, WgmmaOperand, WgmmaProduct, WgmmaShape},
     error::{CodegenError, Result},
 };
 
@@ -43,7 +43,7 @@ impl<'c> Lowering<'_, 'c> {
     fn start_mmas(&self, op: Op, accs: &[Value<'c>], wait: Option<u32>) -> Result<Vec<Value<'c>>> {
         let form = MmaForm::of(self.kernel, op).map_err(CodegenError::lowering)?;
         let missing = || CodegenError::lowering("`wgmma` of no dot");
-        let operands @ [lhs, rhs, _] = self.kernel.dot_operands(op).ok_or_else(missing)?;
+        let operands @ [lhs, rhs, acc] = self.kernel.dot_operands(op).ok_or_else(missing)?;
         let shape = self.wgmma_shape(&form, operands)?;
         let [groups_m, groups_n] = [form.warps[0] / 4, form.warps[1]];
         let in_registers = form.lhs.is_none().then(|| self.operand_words(lhs)).transpose()?;
@@ -71,8 +71,16 @@ impl<'c> Lowering<'_, 'c> {
                 }
             }
         }
-        let keep = self.kernel.use_acc(op).map(|flag| self.scalar(flag)).transpose()?;
-        Ok(self.e.wgmma(&shape, &mmas, accs, keep, wait))
+        Ok(self.e.wgmma(&shape, &mmas, accs, self.first_dot(op, acc)?, wait))
+    }
+
+    /// What the first of the dots of an operation does with the accumulator.
+    fn first_dot(&self, op: Op, acc: rtc_ir::Value) -> Result<FirstDot<'c>> {
+        let flag = self.kernel.use_acc(op);
+        if [flag, Some(acc)].into_iter().flatten().any(|value| constant_bits(self.kernel, value) == Some(0)) {
+            return Ok(FirstDot::Overwrites);
+        }
+        Ok(flag.map(|flag| self.scalar(flag)).transpose()?.map_or(FirstDot::Adds, FirstDot::AddsIf))
     }
 
     fn wgmma_shape(&self, form: &MmaForm, [lhs, rhs, acc]: [rtc_ir::Value; 3]) -> Result<WgmmaShape> {

@@ -6,11 +6,11 @@
 //! products wait for each other (C7514). An instruction that converts two numbers stays where it is.
 #![allow(unsafe_code)]
 
-use std::{collections::HashSet, slice};
+use std::collections::HashSet;
 
 use llvm_sys::{LLVMOpcode, LLVMTypeKind, core::*, prelude::*};
 
-use super::each_function;
+use super::{assembly_text, each_function};
 use crate::emit::WGMMA_WAIT;
 
 /// Pairs conversions of accumulators after a wait for `wgmma`, in each block.
@@ -125,28 +125,14 @@ unsafe fn cast(instruction: LLVMValueRef, place: usize) -> Option<Cast> {
             return None;
         }
         let wait = LLVMGetOperand(sum, 0);
-        is_wait(wait).then(|| Cast { instruction, place, wait, number: *LLVMGetIndices(sum), group: place, of_two })
-    }
-}
-
-/// Whether a value is what a wait for products gives.
-///
-/// # Safety
-///
-/// The value is live.
-unsafe fn is_wait(value: LLVMValueRef) -> bool {
-    // SAFETY: by contract; the text is that of live assembly and as long as LLVM says.
-    unsafe {
-        if LLVMIsACallInst(value).is_null() {
-            return false;
-        }
-        let callee = LLVMGetCalledValue(value);
-        if LLVMIsAInlineAsm(callee).is_null() {
-            return false;
-        }
-        let mut length = 0;
-        let text = LLVMGetInlineAsmAsmString(callee, &mut length);
-        slice::from_raw_parts(text.cast::<u8>(), length).starts_with(WGMMA_WAIT.as_bytes())
+        assembly_text(wait).starts_with(WGMMA_WAIT).then(|| Cast {
+            instruction,
+            place,
+            wait,
+            number: *LLVMGetIndices(sum),
+            group: place,
+            of_two,
+        })
     }
 }
 

@@ -135,6 +135,36 @@ fn sums_that_are_rounded_are_converted_in_pairs() {
 /// instruction that they have to execute together (llvm/llvm-project#213868). It does so only if it does not know that
 /// threads of the target diverge: it queries the target machine, and without one assumes a CPU. All our passes are
 /// given one.
+/// Where the threads that copy also wait for asynchronous dots, a loop does not carry what it can compute of its counter.
+#[test]
+fn loops_with_copies_beside_dots_keep_their_addresses() {
+    let ptx = |dot: &str| {
+        let text = format!(
+            r#"llvm.func @k(%p: !llvm.ptr<1>, %row: i64, %n: i64) attributes {{nvvm.kernel}} {{
+                %zero = llvm.mlir.constant(0 : i64) : i64
+                %one = llvm.mlir.constant(1 : i64) : i64
+                llvm.br ^loop(%zero : i64)
+              ^loop(%i: i64):
+                llvm.inline_asm has_side_effects "cp.async.wait_group 0;", "~{{memory}}" : () -> ()
+                llvm.inline_asm has_side_effects "{dot}", "~{{memory}}" : () -> ()
+                %offset = llvm.mul %i, %row : i64
+                %from = llvm.getelementptr %p[%offset] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
+                llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l,~{{memory}}" %from : (!llvm.ptr<1>) -> ()
+                %next = llvm.add %i, %one : i64
+                %more = llvm.icmp "slt" %next, %n : i64
+                llvm.cond_br %more, ^loop(%next : i64), ^end
+              ^end:
+                llvm.return }}"#
+        );
+        compile(&text, "sm_90a").expect("valid text")
+    };
+    let multiplies = |ptx: &str| ptx.contains("mul.lo.s64") || ptx.contains("mad.lo.s64");
+    let with_dot = ptx("wgmma.wait_group.sync.aligned 0;");
+    assert!(multiplies(&with_dot), "{with_dot}");
+    let without = ptx("bar.sync 0;");
+    assert!(!multiplies(&without), "strength reduction makes it a sum:\n{without}");
+}
+
 #[test]
 fn jumps_are_not_threaded_past_the_place_where_threads_meet() {
     let text = "llvm.func @k(%p: !llvm.ptr<1>, %lane: i32) attributes {nvvm.kernel} {

@@ -122,7 +122,7 @@ fn dot_loop(shape: WgmmaShape, registers: bool, pending: Option<u32>) -> String 
             let mma = |accumulator: usize, by: i64| WgmmaProduct { accumulator, a: a(by), b: at(by + 64) };
             let mmas = [mma(0, 0), mma(1, 128), mma(0, 2), mma(1, 130)];
             let keep = e.cmpi(Cmpi::Ne, i, e.i32(0));
-            let accs = e.wgmma(&shape, &mmas, accs, Some(keep), pending);
+            let accs = e.wgmma(&shape, &mmas, accs, FirstDot::AddsIf(keep), pending);
             Ok(if pending == Some(0) { accs } else { e.wgmma_wait(0, &accs) })
         });
         let base = e.offset(arguments[0], e.thread, e.ty.i64);
@@ -167,4 +167,24 @@ fn products_are_waited_for_later() {
     let ptx = dot_loop(shape, false, None);
     assert_eq!(ptx.matches("wgmma.wait_group.sync.aligned").count(), 1, "{ptx}");
     assert!(!ptx.contains(".local"), "nothing is spilled:\n{ptx}");
+}
+
+/// An accumulator that is overwritten needs no zeros in its registers.
+#[test]
+fn products_that_overwrite_their_accumulators() {
+    let shape = WgmmaShape { n: 64, k: 16, types: ["f32", "f16", "f16"], transposed: [false, true] };
+    let ptx = hopper(0, |e, arguments| {
+        let descriptor = e.extui(e.thread, e.ty.i64);
+        let accs = vec![e.float(e.ty.f32, 0.0); shape.registers()];
+        let mmas =
+            [0; 2].map(|accumulator| WgmmaProduct { accumulator, a: WgmmaOperand::Shared(descriptor), b: descriptor });
+        let accs = e.wgmma(&shape, &mmas, &accs, FirstDot::Overwrites, Some(0));
+        for (i, acc) in accs.into_iter().enumerate() {
+            let place = e.constant_offset(arguments[0], i as i32);
+            e.store(acc, place, AccessAttrs { align: 4, ..AccessAttrs::default() });
+        }
+    });
+    assert_eq!(ptx.matches(", overwrite, 1, 1").count(), 1, "the first product only:\n{ptx}");
+    assert_eq!(ptx.matches(", add, 1, 1").count(), 1, "{ptx}");
+    assert!(!ptx.contains("0f00000000"), "no register is cleared:\n{ptx}");
 }

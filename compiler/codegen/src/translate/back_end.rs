@@ -1,0 +1,106 @@
+//! Which passes of the back end a module gets.
+//!
+//! - Long code goes without straight-line strength reduction and n-ary reassociation, which compare all accesses of a block
+//!   with each other: in a kernel whose loop body is thousands of instructions they took nine tenths of a compilation.
+//!   ptxas does their work again.
+//! - Kernels whose threads start copies to shared memory while dots are in flight go without loop strength reduction: it
+//!   computes all addresses of a loop's body where the body begins, and ptxas begins these sums there too and ends them
+//!   behind the dots. Without it fused MoE in fp8 takes 18 registers and a sixth of the instructions before its dots less.
+#![allow(unsafe_code)]
+
+use std::{cell::Cell, ffi::c_void};
+
+use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
+
+use super::{assembly_text, each_instruction};
+use crate::emit::{COPY_WAIT, WGMMA_WAIT};
+
+// The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an
+// `OptPassGate&` that outlives the context.
+unsafe extern "C" {
+    #[link_name = "_ZN4llvm11LLVMContext14setOptPassGateERNS_11OptPassGateE"]
+    fn set_pass_gate(context: LLVMContextRef, gate: *const PassGate);
+}
+
+/// An object of a class derived from `llvm::OptPassGate`: a pointer to its virtual functions, in the order of the class
+/// declaration, and what this one leaves out.
+#[repr(C)]
+struct PassGate {
+    table: &'static PassGateTable,
+    /// Passes that take quadratic time.
+    quadratic: bool,
+    loop_strength_reduction: bool,
+}
+
+#[repr(C)]
+struct PassGateTable {
+    destroy: extern "C" fn(*mut c_void),
+    delete: extern "C" fn(*mut c_void),
+    should_run: extern "C" fn(*const PassGate, *const u8, usize, *const u8, usize) -> bool,
+    is_enabled: extern "C" fn(*const PassGate) -> bool,
+}
+
+static TABLE: PassGateTable = PassGateTable {
+    destroy: gate_destroy,
+    delete: gate_destroy,
+    should_run: gate_should_run,
+    is_enabled: gate_is_enabled,
+};
+
+const fn gate(quadratic: bool, loop_strength_reduction: bool) -> PassGate {
+    PassGate { table: &TABLE, quadratic, loop_strength_reduction }
+}
+
+/// By whether the code is long, and by whether copies are started while dots are in flight.
+static GATES: [[PassGate; 2]; 2] = [[gate(false, false), gate(false, true)], [gate(true, false), gate(true, true)]];
+
+extern "C" fn gate_destroy(_: *mut c_void) {}
+
+extern "C" fn gate_should_run(this: *const PassGate, name: *const u8, length: usize, _: *const u8, _: usize) -> bool {
+    if name.is_null() {
+        return true;
+    }
+    // SAFETY: LLVM passes the object that it was given, and the text of a pass's name.
+    let (gate, name) = unsafe { (&*this, std::slice::from_raw_parts(name, length)) };
+    let left_out = match name {
+        b"slsr" | b"nary-reassociate" => gate.quadratic,
+        // The value numbering that follows n-ary reassociation finds nothing new without it.
+        b"early-cse" => gate.quadratic && NOTHING_NEW.get(),
+        b"Loop Strength Reduction" => gate.loop_strength_reduction,
+        _ => false,
+    };
+    NOTHING_NEW.set(name == b"nary-reassociate");
+    !left_out
+}
+
+thread_local! {
+    /// Whether the last pass was n-ary reassociation, and it changed nothing.
+    static NOTHING_NEW: Cell<bool> = const { Cell::new(false) };
+}
+
+extern "C" fn gate_is_enabled(this: *const PassGate) -> bool {
+    // SAFETY: LLVM passes the object that it was given.
+    let gate = unsafe { &*this };
+    gate.quadratic || gate.loop_strength_reduction
+}
+
+/// Takes passes of the back end out of the context of an optimized module.
+pub(super) fn leave_out(context: LLVMContextRef, module: LLVMModuleRef, long: bool) {
+    let gate = &GATES[usize::from(long)][usize::from(copies_beside_dots(module))];
+    // SAFETY: the caller's context is live and the gates are static.
+    unsafe { set_pass_gate(context, gate) };
+}
+
+/// Whether there are both asynchronous dots and copies by threads.
+fn copies_beside_dots(module: LLVMModuleRef) -> bool {
+    let (mut dots, mut copies) = (false, false);
+    // SAFETY: the caller's module is live.
+    unsafe {
+        each_instruction(module, |instruction| {
+            let text = assembly_text(instruction);
+            dots |= text.contains(WGMMA_WAIT);
+            copies |= text.starts_with(COPY_WAIT);
+        });
+    }
+    dots && copies
+}
