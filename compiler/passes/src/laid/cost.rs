@@ -231,7 +231,7 @@ pub fn compute(kind: &OpKind, layout: &Layout) -> u64 {
         | OpKind::Splat {}
         | OpKind::ExpandDims { .. }
         | OpKind::Broadcast {} => 0,
-        OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::ConvertLayout {} => 0,
+        OpKind::Reshape { .. } | OpKind::Trans { .. } | OpKind::Join {} | OpKind::ConvertLayout {} => 0,
         OpKind::DivF {} | OpKind::DivFRn {} | OpKind::SqrtRn {} => 8,
         _ => 1,
     };

@@ -124,6 +124,10 @@ impl<'a> Search<'a> {
                 let mut cost = if dies { 0 } else { signed(cost::compute(kind, layout) * often) };
                 for index in tiles {
                     let operand = data.operands[index];
+                    // Both operands of `join %x, %x` are moved once.
+                    if data.operands[..index].contains(&operand) {
+                        continue;
+                    }
                     let wanted = operand_layout(kernel, op, index, layout)?;
                     cost += self.best(operand, &wanted, dies && kernel.users(operand).len() == 1);
                 }

@@ -20,6 +20,7 @@
 //!
 //! `wgmma` and TMA read shared memory by themselves: a fence follows the last write of threads before it, ahead of the
 //! barrier. Copies that arrive at a barrier are written when that is complete, so there the fence follows the wait for it.
+//! One fence does for copies and for a store behind them that the same dot reads.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -161,7 +162,8 @@ fn awaited(kernel: &Kernel, op: Op) -> Option<Value> {
 fn wait_for_copies(kernel: &mut Kernel, op: Op, pending: Option<u32>, fences: bool) -> Result<(), PassError> {
     if let (Some(pending), Some(block)) = (pending, kernel.op(op).parent) {
         let mut buffers = kernel.ops(block).filter_map(|op| awaited(kernel, op));
-        let fences = fences || buffers.any(|buffer| is_read_by_units(kernel, buffer));
+        let fences =
+            fences || (buffers.any(|buffer| is_read_by_units(kernel, buffer)) && !is_fenced_by_a_store(kernel, op));
         let mut builder = Builder::before(kernel, op);
         builder.copy_wait(pending)?;
         if fences {
@@ -174,6 +176,23 @@ fn wait_for_copies(kernel: &mut Kernel, op: Op, pending: Option<u32>, fences: bo
         None => kernel.erase(op),
     }
     Ok(())
+}
+
+/// Whether the next reader among the units also reads what threads store after this wait: then the fence behind that
+/// store and the barrier between it and the reader order the copies, too.
+fn is_fenced_by_a_store(kernel: &Kernel, wait: Op) -> bool {
+    let mut stored = HashSet::new();
+    for op in std::iter::successors(kernel.next_op(wait), |op| kernel.next_op(*op)) {
+        let operands = || kernel.op(op).operands.iter().filter_map(|value| kernel.allocation(*value));
+        if view::LocalStore::of(kernel, op).is_some() {
+            stored.extend(operands());
+        } else if matches!(kernel.kind(op), OpKind::Mma {} | OpKind::MmaAsync {}) {
+            return operands().any(|made| stored.contains(&made));
+        } else if !kernel.op(op).blocks.is_empty() || kernel.effects(op).any(|(effect, _)| effect.when == When::Async) {
+            return false;
+        }
+    }
+    false
 }
 
 fn wait_for_dots(kernel: &mut Kernel, op: Op, pending: Option<u32>) -> Result<(), PassError> {
