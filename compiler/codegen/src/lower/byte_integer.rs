@@ -2,7 +2,7 @@
 //! of that of additions: a byte becomes the last bits of a large float, from which that float is subtracted. Exact.
 
 use rtc_abi::Feature;
-use rtc_ir::{Elem, Op, Scalar};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, constant_bits};
 
 use super::Lowering;
 use crate::{
@@ -12,6 +12,12 @@ use crate::{
 
 /// 2^23 as `f32`: its last bits count ones.
 const SINGLE: i64 = 0x4b00_0000;
+/// The same number.
+const SINGLE_VALUE: f64 = 8_388_608.0;
+/// Sums of it and integers up to this are exact.
+const SMALL_INTEGER: f32 = 4_194_304.0;
+/// By how much a signed byte grows when its sign bit is flipped.
+const SIGN: f64 = 128.0;
 /// The upper byte of 2^10 as `f16`, in each byte.
 const HALF: i64 = 0x6464_6464;
 /// The upper byte of 2^7 as `bf16`, in each byte.
@@ -54,6 +60,48 @@ impl<'c> Lowering<'_, 'c> {
         e.truncf(e.bitcast(e.ori(e.bitcast(single, e.ty.i32), lost), e.ty.f32), self.element(Elem::BF16))
     }
 
+    /// `subf` of a byte that is cast to f32 and an integer, such as a zero point: both are subtracted from the large float at
+    /// once. Exact, so the result is that of the cast and the difference. False if it is another difference.
+    pub(super) fn byte_less_integer(&self, op: Op) -> Result<bool> {
+        let (e, kernel) = (self.e, self.kernel);
+        let [lhs, rhs] = [0, 1].map(|index| kernel.operand(op, index));
+        let Some(cast) = kernel.def_op(lhs).filter(|cast| kernel.op(*cast).parent == kernel.op(op).parent) else {
+            return Ok(false);
+        };
+        let signed = match kernel.kind(cast) {
+            OpKind::SIToFp { to: Elem::F32 } => true,
+            OpKind::UIToFp { to: Elem::F32 } => false,
+            _ => return Ok(false),
+        };
+        let bytes = kernel.operand(cast, 0);
+        if self.elem(bytes)? != Elem::Num(Scalar::I8) || !is_small_integer(kernel, rhs) {
+            return Ok(false);
+        }
+        let (bytes, integers) = (self.get(bytes)?, self.get(rhs)?);
+        let (fours, []) = bytes.as_chunks::<4>() else { return Ok(false) };
+        let more = e.float(e.ty.f32, SINGLE_VALUE + if signed { SIGN } else { 0.0 });
+        let large = fours.iter().flat_map(|four| self.bytes_in_large_floats(self.byte_word(four, signed)));
+        let less = |(large, integer): (Value<'c>, &Value<'c>)| e.subf(large, e.addf(*integer, more, false), false);
+        self.define(op, large.zip(integers.iter()).map(less).collect());
+        Ok(true)
+    }
+
+    /// Four bytes as a word; with `signed` each is 128 more than it was.
+    fn byte_word(&self, bytes: &[Value<'c>; 4], signed: bool) -> Value<'c> {
+        let e = self.e;
+        let word = e.bitcast(e.pack(bytes), e.ty.i32);
+        if signed { e.xori(word, e.int(e.ty.i32, 0x8080_8080)) } else { word }
+    }
+
+    /// The bytes of a word as the last bits of 2^23.
+    fn bytes_in_large_floats(&self, word: Value<'c>) -> [Value<'c>; 4] {
+        let e = self.e;
+        [0, 1, 2, 3].map(|number| {
+            let operands = [word, e.int(e.ty.i32, SINGLE), e.int(e.ty.i32, 0x7650 + number)];
+            e.bitcast(e.intrinsic("llvm.nvvm.prmt", &operands, e.ty.i32), e.ty.f32)
+        })
+    }
+
     fn four_bytes_to_floats(&self, bytes: [Value<'c>; 4], to: Elem, signed: bool) -> Vec<Value<'c>> {
         let e = self.e;
         let int = |bits: i64| e.int(e.ty.i32, bits);
@@ -73,9 +121,7 @@ impl<'c> Lowering<'_, 'c> {
             };
             return [pair(0x4140), pair(0x4342)].concat();
         }
-        // With the sign bit flipped, a signed byte is 128 more than before.
-        let word = e.bitcast(e.pack(&bytes), e.ty.i32);
-        let (word, bias) = if signed { (e.xori(word, int(0x8080_8080)), 128.0) } else { (word, 0.0) };
+        let (word, bias) = (self.byte_word(&bytes, signed), if signed { SIGN } else { 0.0 });
         if to == Elem::F16 {
             let pair = |selector: i64| {
                 let halves = e.bitcast(pick(word, int(HALF), selector), e.vector_type(2, e.ty.f16));
@@ -84,10 +130,8 @@ impl<'c> Lowering<'_, 'c> {
             };
             return [pair(0x4140), pair(0x4342)].concat();
         }
-        let singles = [0, 1, 2, 3].map(|number| {
-            let float = e.bitcast(pick(word, int(SINGLE), 0x7650 + number), e.ty.f32);
-            e.subf(float, e.float(e.ty.f32, 8_388_608.0 + bias), false)
-        });
+        let less = e.float(e.ty.f32, SINGLE_VALUE + bias);
+        let singles = self.bytes_in_large_floats(word).map(|large| e.subf(large, less, false));
         if to == Elem::F32 {
             return singles.to_vec();
         }
@@ -98,4 +142,15 @@ impl<'c> Lowering<'_, 'c> {
         };
         [pair(singles[0], singles[1]), pair(singles[2], singles[3])].concat()
     }
+}
+
+/// Whether all elements are integers small enough that sums with 2^23 are exact.
+fn is_small_integer(kernel: &Kernel, value: rtc_ir::Value) -> bool {
+    if let Some(bits) = constant_bits(kernel, value) {
+        let number = f32::from_bits(bits as u32);
+        return number.fract() == 0.0 && number.abs() <= SMALL_INTEGER;
+    }
+    let Some(made) = kernel.def_op(kernel.source(value)) else { return false };
+    matches!(kernel.kind(made), OpKind::SIToFp { .. } | OpKind::UIToFp { .. })
+        && kernel.value_type(kernel.operand(made, 0)).elem().is_some_and(|elem| elem.bits() <= 16)
 }

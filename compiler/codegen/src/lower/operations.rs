@@ -63,6 +63,7 @@ impl Lowering<'_, '_> {
                 e.cmpi(compare_integers(*predicate), a, b)
             }),
             OpKind::AddF {} => self.each(op, |[a, b]| e.addf(a, b, fuse)),
+            OpKind::SubF {} if self.byte_less_integer(op)? => Ok(()),
             OpKind::SubF {} => self.each(op, |[a, b]| e.subf(a, b, fuse)),
             OpKind::MulF {} => self.each(op, |[a, b]| e.mulf(a, b, fuse)),
             OpKind::DivF {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
