@@ -1,6 +1,4 @@
-//! Casts to floats of integers that are wider than their values.
-//!
-//! 64-bit integers are computed in 32 bits where these suffice:
+//! Computes 64-bit integers that are cast to floats in 32 bits where these suffice.
 //!
 //! ```text
 //! %z = load %p : tile<32x64xi8>                         %z = load %p : tile<32x64xi8>
@@ -15,15 +13,6 @@
 //! or more, and each element takes two registers. The low half of a sum, difference, dot or bitwise operation
 //! depends on the low halves of its operands; that of a shift does if the shifted value has no other half and the count
 //! fits.
-//!
-//! 32-bit integers whose values fit a byte are cast as bytes: four bytes become floats in eight instructions
-//! (`byte_integer.rs` of code generation), while the conversion of a word takes as long as eight.
-//!
-//! ```text
-//! %b = andi %words, 15                                  %b = andi %words, 15
-//! %f = sitofp %b {to = f16}                        →    %c = trunci %b {to = i8}
-//!                                                       %f = uitofp %c {to = f16}
-//! ```
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,53 +25,11 @@ use crate::{Pass, PassContext, PassError};
 pub const PASS: Pass = Pass { name: "narrow-casts", needs: Phase::Tile, leaves: Phase::Tile, run };
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
-    to_words(kernel)?;
-    to_bytes(kernel)
-}
-
-/// Casts from integers of this type.
-fn casts_from(kernel: &Kernel, elem: Elem) -> Vec<Op> {
-    let is_cast = |op: &Op| matches!(kernel.kind(*op), OpKind::SIToFp { .. } | OpKind::UIToFp { .. });
-    let has = |op: &Op| kernel.value_operand(*op).and_then(|value| kernel.value_type(value).elem()) == Some(elem);
-    rtc_ir::walk(kernel).into_iter().filter(is_cast).filter(has).collect()
-}
-
-/// Casts words of a tile as bytes where their values fit. Zeros and ones come of comparisons, for which there is a
-/// selection.
-fn to_bytes(kernel: &mut Kernel) -> Result<(), PassError> {
-    let is_tile = |op: &Op| kernel.value_type(kernel.result(*op, 0)).shape().is_some();
-    let casts: Vec<Op> = casts_from(kernel, Elem::I32).into_iter().filter(is_tile).collect();
-    if casts.is_empty() {
-        return Ok(());
-    }
-    let ranges = Ranges::new(kernel);
-    let within = |range: Interval, low: i64, high: i64| range.low >= low.into() && range.high <= high.into();
-    let byte_casts: Vec<(Op, OpKind)> = casts
+    let casts: Vec<Op> = rtc_ir::walk(kernel)
         .into_iter()
-        .filter_map(|op| {
-            let range = ranges.of(kernel.value_operand(op)?);
-            let to = kernel.value_type(kernel.result(op, 0)).elem()?;
-            let signed = matches!(kernel.kind(op), OpKind::SIToFp { .. });
-            match () {
-                () if within(range, 0, 1) => None,
-                () if within(range, 0, u8::MAX.into()) => Some((op, OpKind::UIToFp { to })),
-                () if signed && within(range, i8::MIN.into(), i8::MAX.into()) => Some((op, OpKind::SIToFp { to })),
-                () => None,
-            }
-        })
+        .filter(|op| matches!(kernel.kind(*op), OpKind::SIToFp { .. } | OpKind::UIToFp { .. }))
+        .filter(|op| kernel.value_operand(*op).is_some_and(|value| is_wide(kernel, value)))
         .collect();
-    for (op, kind) in byte_casts {
-        let Some(value) = kernel.value_operand(op) else { continue };
-        let byte = Builder::before(kernel, op).trunci(value, Elem::I8)?;
-        kernel.set_operand(op, 0, byte);
-        *kernel.kind_mut(op) = kind;
-    }
-    Ok(())
-}
-
-/// Computes 64-bit integers in 32 bits where these suffice.
-fn to_words(kernel: &mut Kernel) -> Result<(), PassError> {
-    let casts = casts_from(kernel, Elem::I64);
     if casts.is_empty() {
         return Ok(());
     }
