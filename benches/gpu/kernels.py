@@ -349,7 +349,7 @@ def int4_matmul(a_ptr, b_ptr, scale_ptr, c_ptr, parts_ptr, counts_ptr, M, N, K, 
     rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
     columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
     inner = tl.arange(0, HALF)
-    part, steps = tl.program_id(1), K // SIZE // SPLIT
+    part, steps = tl.program_id(1) if SPLIT > 1 else 0, K // SIZE // SPLIT
     a_ptrs = a_ptr + (rows % M)[:, None] * K + part * steps * SIZE + inner[None, :]
     b_ptrs = b_ptr + columns[None, :] * (K // 2) + part * steps * HALF + inner[:, None]
     sums = tl.zeros((BM, BN), dtype=tl.float32)
@@ -386,7 +386,7 @@ def int4_rows(a_ptr, b_ptr, scale_ptr, c_ptr, parts_ptr, counts_ptr, M, N, K, st
     rows = (first + pid % (GROUP * tiles_n) % size) * BM + tl.arange(0, BM)
     columns = pid % (GROUP * tiles_n) // size * BN + tl.arange(0, BN)
     inner = tl.arange(0, HALF)
-    part, steps = tl.program_id(1), K // SIZE // SPLIT
+    part, steps = tl.program_id(1) if SPLIT > 1 else 0, K // SIZE // SPLIT
     a_ptrs = a_ptr + (rows % M)[None, :] * K + part * steps * SIZE + inner[:, None]
     b_ptrs = b_ptr + columns[:, None] * stride_b + part * steps * HALF + inner[None, :]
     sums = tl.zeros((BN, BM), dtype=tl.float32)
