@@ -3,7 +3,7 @@
 
 use super::{Emitter, Value};
 
-/// The start of a statement that waits for copies by the thread; the number of groups that may stay under way follows.
+/// The start of a statement that waits for copies by the thread; the number of groups that may stay in flight follows.
 pub(crate) const COPY_WAIT: &str = "cp.async.wait_group";
 
 /// How a bulk copy combines elements with those in global memory.

@@ -2,7 +2,7 @@
 //! of that of additions: a byte becomes the last bits of a large float, from which that float is subtracted. Exact.
 
 use rtc_abi::Feature;
-use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, constant_bits};
+use rtc_ir::{Elem, Kernel, Op, OpKind, Scalar, constant_bits, view};
 
 use super::Lowering;
 use crate::{
@@ -64,7 +64,8 @@ impl<'c> Lowering<'_, 'c> {
     /// once. Exact, so the result is that of the cast and the difference. False if it is another difference.
     pub(super) fn byte_less_integer(&self, op: Op) -> Result<bool> {
         let (e, kernel) = (self.e, self.kernel);
-        let [lhs, rhs] = [0, 1].map(|index| kernel.operand(op, index));
+        let difference = view::SubF::at(kernel, op);
+        let (lhs, rhs) = (difference.lhs(), difference.rhs());
         let Some(cast) = kernel.def_op(lhs).filter(|cast| kernel.op(*cast).parent == kernel.op(op).parent) else {
             return Ok(false);
         };
@@ -73,7 +74,7 @@ impl<'c> Lowering<'_, 'c> {
             OpKind::UIToFp { to: Elem::F32 } => false,
             _ => return Ok(false),
         };
-        let bytes = kernel.operand(cast, 0);
+        let Some(bytes) = kernel.value_operand(cast) else { return Ok(false) };
         if self.elem(bytes)? != Elem::Num(Scalar::I8) || !is_small_integer(kernel, rhs) {
             return Ok(false);
         }
@@ -151,6 +152,7 @@ fn is_small_integer(kernel: &Kernel, value: rtc_ir::Value) -> bool {
         return number.fract() == 0.0 && number.abs() <= SMALL_INTEGER;
     }
     let Some(made) = kernel.def_op(kernel.source(value)) else { return false };
-    matches!(kernel.kind(made), OpKind::SIToFp { .. } | OpKind::UIToFp { .. })
-        && kernel.value_type(kernel.operand(made, 0)).elem().is_some_and(|elem| elem.bits() <= 16)
+    let is_cast = matches!(kernel.kind(made), OpKind::SIToFp { .. } | OpKind::UIToFp { .. });
+    let from = kernel.value_operand(made).filter(|_| is_cast).and_then(|value| kernel.value_type(value).elem());
+    from.is_some_and(|elem| elem.bits() <= 16)
 }

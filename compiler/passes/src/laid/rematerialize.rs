@@ -67,7 +67,7 @@ impl RematPlan<'_> {
 /// Whether computing it again costs less than moving its result.
 pub fn is_cheap(kind: &OpKind) -> bool {
     match kind {
-        // A join names registers anew.
+        // A join only renames registers.
         OpKind::Constant { .. } | OpKind::Arange { .. } | OpKind::Join {} => true,
         // A scalar has no layout, and what any permutation gives depends on the layout.
         OpKind::Unsplat {} | OpKind::Reshape { reorder: true } => false,
