@@ -104,6 +104,7 @@ const UNSAFE: &[&str] = &[
     "compiler/codegen/src/translate/guarded.rs",
     "compiler/codegen/src/translate/paired_casts.rs",
     "compiler/codegen/src/translate/pipeline.rs",
+    "compiler/codegen/src/translate/walk.rs",
     "compiler/codegen/src/context.rs",
     "runtime/src/backend/cuda/mod.rs",
     "runtime/src/backend/cuda/module.rs",

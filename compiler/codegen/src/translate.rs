@@ -26,7 +26,7 @@ use llvm_sys::{
     core::*,
     error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage},
     linker::LLVMLinkModules2,
-    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef, LLVMValueRef},
+    prelude::{LLVMContextRef, LLVMDiagnosticInfoRef, LLVMModuleRef},
     support::LLVMParseCommandLineOptions,
     target::*,
     target_machine::*,
@@ -50,6 +50,7 @@ mod exact_products;
 mod guarded;
 mod paired_casts;
 mod pipeline;
+mod walk;
 
 pub(crate) use guarded::guarded;
 
@@ -231,7 +232,7 @@ impl LlvmModule {
             };
             let with_effects = [attribute("convergent")];
             let without = [attribute("memory"), attribute("nounwind"), attribute("willreturn")];
-            each_instruction(self.module, |instruction| {
+            walk::each_instruction(self.module, |instruction| {
                 if LLVMIsACallInst(instruction).is_null() {
                     return;
                 }
@@ -268,7 +269,7 @@ impl LlvmModule {
             LLVMSetTarget(library, TRIPLE.as_ptr());
             LLVMSetDataLayout(library, LLVMGetDataLayoutStr(self.module));
             // The library is read lazily, and of functions with this linkage only those are linked that are called.
-            each_function(library, |function| {
+            walk::each_function(library, |function| {
                 if LLVMIsDeclaration(function) == 0 && LLVMGetLinkage(function) == LLVMLinkage::LLVMExternalLinkage {
                     LLVMSetLinkage(function, LLVMLinkage::LLVMLinkOnceODRLinkage);
                 }
@@ -277,7 +278,7 @@ impl LlvmModule {
                 return Err(refused("the library cannot be linked"));
             }
             let mut missing = Vec::new();
-            each_function(self.module, |function| {
+            walk::each_function(self.module, |function| {
                 let linkage = LLVMGetLinkage(function);
                 if LLVMIsDeclaration(function) != 0 {
                     let mut length = 0;
@@ -310,7 +311,7 @@ impl LlvmModule {
     fn allow_contraction(&self) {
         // SAFETY: walks the live module by LLVM's own iterators; only float arithmetic is given a float flag.
         unsafe {
-            each_instruction(self.module, |instruction| {
+            walk::each_instruction(self.module, |instruction| {
                 let opcode = LLVMGetInstructionOpcode(instruction);
                 if matches!(opcode, LLVMOpcode::LLVMFAdd | LLVMOpcode::LLVMFSub | LLVMOpcode::LLVMFMul) {
                     let flags = LLVMGetFastMathFlags(instruction) | LLVMFastMathAllowContract;
@@ -406,65 +407,6 @@ impl LlvmModule {
             LLVMDisposeMemoryBuffer(buffer);
             Ok(ptx)
         }
-    }
-}
-
-/// Visits the functions of a module.
-///
-/// # Safety
-///
-/// The module is live, and `visit` removes no function.
-unsafe fn each_function(module: LLVMModuleRef, mut visit: impl FnMut(LLVMValueRef)) {
-    // SAFETY: by contract.
-    unsafe {
-        let mut function = LLVMGetFirstFunction(module);
-        while !function.is_null() {
-            visit(function);
-            function = LLVMGetNextFunction(function);
-        }
-    }
-}
-
-/// Visits the instructions of a module.
-///
-/// # Safety
-///
-/// The module is live, and `visit` removes and adds nothing.
-unsafe fn each_instruction(module: LLVMModuleRef, mut visit: impl FnMut(LLVMValueRef)) {
-    // SAFETY: by contract.
-    unsafe {
-        each_function(module, |function| {
-            let mut block = LLVMGetFirstBasicBlock(function);
-            while !block.is_null() {
-                let mut instruction = LLVMGetFirstInstruction(block);
-                while !instruction.is_null() {
-                    visit(instruction);
-                    instruction = LLVMGetNextInstruction(instruction);
-                }
-                block = LLVMGetNextBasicBlock(block);
-            }
-        });
-    }
-}
-
-/// The text of a value that is a call of inline assembly; otherwise nothing.
-///
-/// # Safety
-///
-/// The value is live, and so it is while the text is used.
-unsafe fn assembly_text<'a>(value: LLVMValueRef) -> &'a str {
-    // SAFETY: by contract; the text is that of live assembly and as long as LLVM says.
-    unsafe {
-        if LLVMIsACallInst(value).is_null() {
-            return "";
-        }
-        let callee = LLVMGetCalledValue(value);
-        if LLVMIsAInlineAsm(callee).is_null() {
-            return "";
-        }
-        let mut length = 0;
-        let text = LLVMGetInlineAsmAsmString(callee, &mut length);
-        std::str::from_utf8(std::slice::from_raw_parts(text.cast::<u8>(), length)).unwrap_or_default()
     }
 }
 

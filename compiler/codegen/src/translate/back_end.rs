@@ -5,14 +5,15 @@
 //!   ptxas does their work again.
 //! - Kernels whose threads start copies to shared memory while dots are in flight go without loop strength reduction: it
 //!   computes all addresses of a loop's body where the body begins, and ptxas begins these sums there too and ends them
-//!   behind the dots. Without it fused MoE in fp8 takes 18 registers and a sixth of the instructions before its dots less.
+//!   behind the dots. Without it fused MoE in fp8 takes 206 registers instead of 224, and half of the instructions between
+//!   the wait for copies and the dots.
 #![allow(unsafe_code)]
 
 use std::{cell::Cell, ffi::c_void};
 
 use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
-use super::{assembly_text, each_instruction};
+use super::walk::{assembly_text, each_instruction};
 use crate::emit::{COPY_WAIT, WGMMA_WAIT};
 
 // The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an

@@ -8,7 +8,7 @@
 
 use llvm_sys::{LLVMFastMathAllowContract, LLVMOpcode, core::*, prelude::*};
 
-use super::each_function;
+use super::walk::each_function;
 
 /// Makes products by a power of two that do not vanish when they are fused again, without the permission to be fused.
 pub(super) fn keep(context: LLVMContextRef, module: LLVMModuleRef) {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use llvm_sys::{LLVMOpcode, LLVMTypeKind, core::*, prelude::*};
 
-use super::{assembly_text, each_function};
+use super::walk::{assembly_text, each_function};
 use crate::emit::WGMMA_WAIT;
 
 /// Pairs conversions of accumulators after a wait for `wgmma`, in each block.

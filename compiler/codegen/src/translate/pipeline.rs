@@ -13,7 +13,7 @@ use llvm_sys::{
     prelude::{LLVMModuleRef, LLVMValueRef},
 };
 
-use super::each_instruction;
+use super::walk::each_instruction;
 
 /// A module with more instructions than this goes without the passes that take quadratic time (`back_end.rs`).
 const LONG: usize = 2_000;
