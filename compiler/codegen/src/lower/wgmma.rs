@@ -76,11 +76,11 @@ impl<'c> Lowering<'_, 'c> {
 
     /// What the first of the dots of an operation does with the accumulator.
     fn first_dot(&self, op: Op, acc: rtc_ir::Value) -> Result<FirstDot<'c>> {
-        let flag = self.kernel.use_acc(op);
-        if [flag, Some(acc)].into_iter().flatten().any(|value| constant_bits(self.kernel, value) == Some(0)) {
+        if constant_bits(self.kernel, acc) == Some(0) {
             return Ok(FirstDot::Overwrites);
         }
-        Ok(flag.map(|flag| self.scalar(flag)).transpose()?.map_or(FirstDot::Adds, FirstDot::AddsIf))
+        let flag = self.kernel.use_acc(op).map(|flag| self.scalar(flag)).transpose()?;
+        Ok(flag.map_or(FirstDot::Adds, FirstDot::AddsIf))
     }
 
     fn wgmma_shape(&self, form: &MmaForm, [lhs, rhs, acc]: [rtc_ir::Value; 3]) -> Result<WgmmaShape> {

@@ -350,18 +350,14 @@ fn no_slots(kernel: &mut Kernel, of: Op) {
     }
 }
 
-/// Makes the first dot of a loop ignore an accumulator that starts as zeros, which then need not exist.
+/// Makes the first dot of a loop ignore an accumulator that starts as zeros, which then need not exist. Code generation
+/// does it for dots that always add to zeros.
 fn skip_zeros(kernel: &mut Kernel, of: Op) -> Result<(), PassError> {
     let body = kernel.op(of).blocks[0];
     let (index, lower) = (kernel.block(body).args[0], view::ForRange::at(kernel, of).lower());
     for op in kernel.ops(body).collect::<Vec<_>>() {
         let OpKind::Mma {} = kernel.kind(op) else { continue };
         let acc = kernel.operand(op, 2);
-        if constant_bits(kernel, acc) == Some(0) && kernel.use_acc(op).is_none() {
-            let never = Builder::before(kernel, of).constant_of(Literal::Int(0), Type::Scalar(Elem::I1))?;
-            kernel.set_optional(op, 0, never);
-            continue;
-        }
         let slot = regions::slot_of(kernel, acc).filter(|slot| slot.op == of);
         let start = slot.and_then(|slot| slot.values(kernel).next());
         let zeros = start.is_some_and(|start| constant_bits(kernel, start) == Some(0));
