@@ -261,7 +261,7 @@ impl<'k> BoxAnalysis<'k> {
     /// kernel belong to descriptors or to groups, whose tiles have no such masks.)
     fn is_taken(&self, op: Op, access: &BoxAccess, elem: Scalar) -> Result<(), Refusal> {
         let inner = &access.axes[access.inner];
-        let is_multiple = |poly: &Poly| self.alignment.is_multiple(self.kernel, poly, elem);
+        let is_multiple = |poly: &Poly| self.is_aligned(poly, elem);
         if !is_multiple(&inner.index) || !inner.modulus.as_ref().is_none_or(is_multiple) {
             return Err(Refusal::BoxStart);
         }

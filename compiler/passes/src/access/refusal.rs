@@ -49,8 +49,6 @@ refusals! {
         "set `num_ctas` to 1: the assembly may use the blocks of the cluster";
     Maxnreg "maxnreg-set" "`maxnreg` is set"
         "remove `maxnreg`: the partitions have registers of their own";
-    LoopsNested "loops-nested" "one of several loops is nested in another loop or in a branch"
-        "let all loops with dots follow each other at the same level, or keep only one";
     LoopsWithMaps "loops-with-maps" "there are several loops, and their tensor maps are made in the kernel"
         "pass the base pointers as arguments of the kernel instead of loading them";
     RingTypes "ring-types" "loops copy operands of different types to the same ring"

@@ -3,10 +3,8 @@
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{Kernel, Op, OpKind};
 
-use super::addresses::innermost_loops;
 use super::box_analysis::BoxAnalysis;
 use super::clamped_rows;
-use crate::dependence::DotDependences;
 use crate::{PassContext, PassError};
 
 /// Whether these loads of dots, in a kernel without layouts, are of boxes, so that its warps will likely be divided.
@@ -23,14 +21,5 @@ pub(crate) fn may_specialize(kernel: &Kernel, cx: &PassContext, loads: &[Op]) ->
     clamped_rows::as_remainders(&mut trial)?;
     let ranges = Ranges::new(&trial);
     let mut known = BoxAnalysis::new(&trial, &ranges);
-    let overlaps = may_overlap(&trial);
-    let is_box = |load: &Op| known.load(*load).is_ok_and(|access| overlaps || !access.may_begin_before());
-    Ok(loads.iter().all(is_box))
-}
-
-/// Whether a loop has chained dots, which may overlap those of the previous iteration: only then are warps divided where an
-/// index may be negative.
-fn may_overlap(kernel: &Kernel) -> bool {
-    let dots = |of: Op| DotDependences::of(kernel, kernel.op(of).blocks[0]);
-    innermost_loops(kernel).into_iter().any(|of| dots(of).are_chained())
+    Ok(loads.iter().all(|load| known.load(*load).is_ok()))
 }

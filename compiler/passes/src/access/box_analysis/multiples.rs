@@ -72,12 +72,13 @@ impl BoxAnalysis<'_> {
         elem.is_some_and(|elem| sizes.iter().all(|size| self.is_multiple_at(size, elem, made)))
     }
 
-    /// Whether the signature promises so many elements to be a multiple of 16 bytes.
-    pub fn is_multiple(&self, poly: &Poly, elem: Scalar) -> bool {
-        self.is_multiple_at(poly, elem, None)
+    /// Whether so many elements are a multiple of 16 bytes wherever the kernel computes them.
+    pub fn is_aligned(&self, poly: &Poly, elem: Scalar) -> bool {
+        self.alignment.is_multiple(self.kernel, poly, elem)
     }
 
-    /// The same, or where the kernel makes the map for an access whether the kernel promises it there.
+    /// Whether the signature promises so many elements to be a multiple of 16 bytes or, where the kernel makes the map for an
+    /// access, whether the kernel promises it there.
     pub fn is_multiple_at(&self, poly: &Poly, elem: Scalar, made: Option<Op>) -> bool {
         alignment::is_multiple(poly, elem, |value| match made {
             Some(at) => promised(self.kernel, value, at),

@@ -92,9 +92,6 @@ impl Candidate {
         if let Some(reason) = version {
             return Ok(Err(reason));
         }
-        if found.begins_before() && !found.may_overlap(&staged) {
-            return Ok(Err(Refusal::NegativeIndex));
-        }
         found.find_groups(&staged)?;
         Ok(Ok((staged, Candidate { clamps, before, ..found })))
     }
@@ -127,11 +124,6 @@ impl Candidate {
         Ok(found)
     }
 
-    /// Whether an index of a copy may be negative, which costs more than it gains unless dots overlap.
-    pub fn begins_before(&self) -> bool {
-        self.loops.iter().flat_map(ProducerLoop::boxes).any(|(_, access)| access.may_begin_before())
-    }
-
     /// Whether a loop has chained dots, those before the last of which may overlap the last one of the previous iteration.
     pub fn may_overlap(&self, kernel: &Kernel) -> bool {
         self.loops.iter().any(|of| of.dependences(kernel).are_chained())
@@ -151,9 +143,6 @@ impl Candidate {
     fn find_rings(&mut self, kernel: &Kernel) -> Result<(), Refusal> {
         if self.loops.is_empty() {
             return Err(Refusal::NoCopies);
-        }
-        if self.loops.len() > 1 && self.loops.iter().any(|of| of.path.len() > 1) {
-            return Err(Refusal::LoopsNested);
         }
         let makes = |of: &ProducerLoop| of.boxes().any(|(_, access)| access.is_made);
         if self.loops.len() > 1 && self.loops.iter().any(makes) {

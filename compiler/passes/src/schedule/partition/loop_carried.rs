@@ -11,6 +11,8 @@
 //!                          }
 //! ```
 
+use std::collections::HashMap;
+
 use rtc_ir::{Block, Kernel, Op, OpKind, Value};
 
 use crate::PassError;
@@ -25,7 +27,8 @@ pub(crate) struct Level {
     pub value: Value,
     /// The end of the block.
     pub end: Op,
-    at: usize,
+    /// Its place among what the block yields.
+    pub at: usize,
 }
 
 impl Level {
@@ -39,6 +42,14 @@ impl Level {
     pub fn set(&self, kernel: &mut Kernel, value: Value) {
         kernel.set_operand(self.end, self.at, value);
     }
+}
+
+/// The loops and branches that slot and phase are carried through, with their places among what the blocks yield.
+pub(crate) type CarriedThrough = HashMap<Op, [usize; 2]>;
+
+/// Slot and phase in a block that yields them already, as they are at its end so far.
+pub(crate) fn known(kernel: &Kernel, block: Block, [slot, phase]: [usize; 2]) -> Result<[Level; 2], PassError> {
+    Ok([Level::known(kernel, block, slot)?, Level::known(kernel, block, phase)?])
 }
 
 /// An operation on the path, and its block on the path.

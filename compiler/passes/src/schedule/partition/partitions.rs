@@ -12,6 +12,7 @@ use rtc_ir::{
 use super::candidate::Candidate;
 use super::config::{PartitionConfig, Role};
 use super::defer_stores;
+use super::loop_carried::CarriedThrough;
 use super::maps::Maps;
 use super::persistent::{Programs, are_unequal, started};
 use super::resident_operands::{self, ResidentCopy};
@@ -102,9 +103,10 @@ pub(crate) fn partition_warps(kernel: &mut Kernel, found: &Candidate, form: &Par
         short.producer(kernel, producer.programs)?;
         short.consumer(kernel, consumer.programs, &shared.rings)?;
     }
+    let mut carried = CarriedThrough::new();
     for (of, maps) in found.loops.iter().zip(&maps.copies) {
-        shared.producer(kernel, of, &map, maps, producer.programs, producer.pids)?;
-        shared.consumer(kernel, of, consumer.programs)?;
+        shared.producer(kernel, of, &map, maps, (producer.programs, producer.pids), &mut carried)?;
+        shared.consumer(kernel, of, consumer.programs, &mut carried)?;
     }
     bring_operands(kernel, found, &brought, (producer, &map), consumer, grid)?;
     store_results(kernel, found, form, (&maps.stores, &outs), consumer, grid)?;

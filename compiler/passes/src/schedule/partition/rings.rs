@@ -16,7 +16,7 @@ use rtc_ir::{
 
 use super::branch::branch;
 use super::config::PartitionConfig;
-use super::loop_carried::{self, Level, PathStep};
+use super::loop_carried::{self, CarriedThrough, Level, PathStep};
 use super::producer_loop::ProducerLoop;
 use super::short_operands::ShortOperands;
 use super::transfers::{Copies, Transfer};
@@ -90,20 +90,36 @@ struct PipelineState {
 
 impl Shared<'_> {
     /// Carries slot and phase from the loop over programs, where they are carried already, through the operations of `path`,
-    /// after those that they are carried through already.
-    fn carry(&self, kernel: &mut Kernel, programs: Op, path: &[Op]) -> Result<PipelineState, PassError> {
+    /// after the loops that they are carried through already. `carried` has the operations around those.
+    fn carry(
+        &self,
+        kernel: &mut Kernel,
+        programs: Op,
+        path: &[Op],
+        carried: &mut CarriedThrough,
+    ) -> Result<PipelineState, PassError> {
         let body = kernel.op(programs).blocks[0];
         let inside = path.last().and_then(|of| kernel.first_op(kernel.op(*of).blocks[0]));
         let steps =
             inside.and_then(|inside| loop_carried::path_to(kernel, path, inside)).ok_or_else(|| missing("a way"))?;
-        let mut through = |at: usize, name| {
-            let outer = Level::known(kernel, body, at)?;
-            let (levels, result) = loop_carried::carry(kernel, &steps, outer.value, Some(name))?;
-            outer.set(kernel, result);
-            Ok::<_, PassError>(std::iter::once(outer).chain(levels))
+        let mut levels = vec![loop_carried::known(kernel, body, [0, 1])?];
+        for (op, block) in &steps {
+            let Some(places) = carried.get(op) else { break };
+            levels.push(loop_carried::known(kernel, *block, *places)?);
+        }
+        let others = &steps[levels.len() - 1..];
+        let outer = levels[levels.len() - 1];
+        let mut through = |number: usize, name| {
+            let level: Level = outer[number];
+            let (inner, result) = loop_carried::carry(kernel, others, level.value, Some(name))?;
+            level.set(kernel, result);
+            Ok::<_, PassError>(inner)
         };
-        let levels: Vec<[Level; 2]> =
-            through(0, "slot")?.zip(through(1, "phase")?).map(|(slot, phase)| [slot, phase]).collect();
+        let inner = through(0, "slot")?.into_iter().zip(through(1, "phase")?);
+        for ((op, _), (slot, phase)) in others.iter().zip(inner) {
+            carried.insert(*op, [slot.at, phase.at]);
+            levels.push([slot, phase]);
+        }
         let [slot, phase] = levels[levels.len() - 1];
         Ok(PipelineState { slot: slot.value, phase: phase.value, end: slot.end, steps, levels })
     }
@@ -144,8 +160,8 @@ impl Shared<'_> {
         of: &ProducerLoop,
         map: &ValueMap,
         copies: &[Copies<'_>],
-        programs: Op,
-        pids: [Value; 3],
+        (programs, pids): (Op, [Value; 3]),
+        carried: &mut CarriedThrough,
     ) -> Result<(), PassError> {
         // The copy of an operation with a block is the one around the copy of an operation in it.
         let mut path = Vec::new();
@@ -156,7 +172,7 @@ impl Shared<'_> {
             path.insert(0, op);
             block = kernel.op(op).parent.ok_or_else(|| missing("a block"))?;
         }
-        let state = self.carry(kernel, programs, &path)?;
+        let state = self.carry(kernel, programs, &path, carried)?;
         let names = Names { pids, grid: self.grid, map: Some(map) };
         for (group, barriers) in self.barriers.iter().enumerate() {
             let members = || of.transfers.iter().zip(copies).filter(|(transfer, _)| transfer.group == group);
@@ -277,9 +293,15 @@ impl Shared<'_> {
     }
 
     /// A loop of the consumer.
-    pub fn consumer(&self, kernel: &mut Kernel, of: &ProducerLoop, programs: Op) -> Result<(), PassError> {
+    pub fn consumer(
+        &self,
+        kernel: &mut Kernel,
+        of: &ProducerLoop,
+        programs: Op,
+        carried: &mut CarriedThrough,
+    ) -> Result<(), PassError> {
         let body = kernel.op(of.of).blocks[0];
-        let state = self.carry(kernel, programs, &of.path)?;
+        let state = self.carry(kernel, programs, &of.path, carried)?;
         let all: Vec<Op> = kernel.ops(body).collect();
         copy_groups::remove(kernel, all);
         for op in kernel.ops(body).collect::<Vec<_>>() {

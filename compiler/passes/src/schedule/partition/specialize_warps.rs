@@ -90,9 +90,6 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
             let Some(form) = found.form(&staged, blocks, stores) else { continue };
             if let Some(made) = fitting(&staged, cx, &found, form)? {
                 let overlaps = found.may_overlap(&staged) && pipeline_chained_dots::is_applicable(&made, cx);
-                if found.begins_before() && !overlaps {
-                    continue;
-                }
                 let worth = if overlaps { OVERLAP * blocks } else { blocks };
                 if best.as_ref().is_none_or(|(other, _)| worth > *other) {
                     best = Some((worth, made));

@@ -48,6 +48,6 @@ pub(super) fn row(known: &mut BoxAnalysis<'_>, load: Op) -> Option<Row> {
     let is_index = |symbol: Symbol| {
         matches!(symbol, Symbol::Scalar(_) | Symbol::Program(_) | Symbol::Programs(_) | Symbol::Round(_))
     };
-    let aligned = param.divisible_by.is_multiple_of(ALIGN) && known.is_multiple(&at, elem);
+    let aligned = param.divisible_by.is_multiple_of(ALIGN) && known.is_aligned(&at, elem);
     (aligned && !at.mentions(|symbol| !is_index(symbol))).then(|| Row { base: param.value, at })
 }
