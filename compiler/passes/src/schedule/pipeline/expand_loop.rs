@@ -20,7 +20,8 @@
 //! The backward slice of addresses and masks is executed twice, once for the iteration and once for the prefetched one;
 //! values carried for it get a second loop-carried value. Copies of iterations beyond the last have a false mask. One
 //! barrier in each iteration is enough if there is a spare slot: after it the copies of the iteration are visible to
-//! all threads, and all have read the slot that is filled next. Without a spare slot, the copies are issued after the
+//! all threads, and all have read the slot that is filled next. It comes as late as it can where dots are `wgmma`: stores of a
+//! state at the start of an iteration, as in chunked linear attention, need no copies. Without a spare slot, the copies are issued after the
 //! dots, after a second barrier.
 
 use std::collections::HashSet;
@@ -150,7 +151,8 @@ impl CopyPipeline {
         let reuses = !complete && needs_second_barrier(slots, ahead, pending);
         let last = if reuses { last_reader(kernel, body) } else { None };
         // The copies are begun while the first dot is in flight, or behind the last use of the slot that they fill.
-        let mma = if reuses && pending == 0 { None } else { first_dot(kernel, body) };
+        let by_unit = first_dot(kernel, body);
+        let mma = by_unit.filter(|_| !reuses || pending > 0);
         let at = last.or(mma).and_then(|op| kernel.next_op(op)).unwrap_or(first);
         // The accumulators of the dots of the iteration before, where these stay in flight.
         let carried: Vec<Value> = carrying.iter().map(|(mma, _)| kernel.operand(*mma, 2)).collect();
@@ -172,7 +174,9 @@ impl CopyPipeline {
                 Builder::before(kernel, at).await_dots(&carried)?;
             }
         }
-        let start = kernel.first_op(body).unwrap_or(first);
+        // With `mma.sync` a wait between other work and the dots costs more than it gains: `ptxas` keeps fewer operands in registers.
+        let reader = by_unit.and_then(|_| self.first_reader(kernel, &early));
+        let start = reader.or(kernel.first_op(body)).unwrap_or(first);
         for (ring, buffer) in &rings {
             let full = Builder::before(kernel, start).slot(*ring, slot)?;
             let ready = Builder::before(kernel, start).await_copies(full, &[group])?;
@@ -191,6 +195,18 @@ impl CopyPipeline {
         }
         Builder::after(kernel, last).build(OpKind::CopyAwait {}, &[], &[None], &groups, &[], &[])?;
         Ok(())
+    }
+
+    /// The first operation of the body that reads what the copies bring, or that fills the next slot. What comes before it needs
+    /// no wait for copies.
+    fn first_reader(&self, kernel: &Kernel, early: &HashSet<Op>) -> Option<Op> {
+        let buffers: Vec<Value> = self.copies.iter().map(|copy| kernel.operand(*copy, 1)).collect();
+        let uses = |op: Op| kernel.op(op).operands.iter().any(|operand| buffers.contains(operand));
+        let is_reader = |op: &Op| {
+            let is_copy = self.copies.contains(op);
+            early.contains(op) || !is_copy && rtc_ir::walk_op(kernel, *op).into_iter().any(uses)
+        };
+        kernel.ops(kernel.op(self.of).blocks[0]).find(is_reader)
     }
 
     /// Puts copies into slots of the rings before `at`; gives their operations, and the token of their group.
