@@ -18,6 +18,7 @@ use crate::PassError;
 use crate::access::addresses::{Memory, memory};
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
+use crate::laid::rematerialize::{self, Remade, is_cheap};
 use crate::pass::missing;
 use crate::schedule::tma::coordinates::{LastTile, Names};
 use crate::schedule::tma::copy_maps::{BoxRows, CopyMaps, Other, copy_boxes, copy_maps};
@@ -153,13 +154,37 @@ impl OtherLoads {
         for (load, source) in &self.0 {
             if kernel.op(*load).parent == Some(body) && source.is_unchanged(kernel, written) {
                 let (buffer, read) = buffer_before(kernel, of, *load)?;
-                if let Source::GatheredRow(_) = source {
-                    gathered_tiles::read_as_used(kernel, read);
-                }
+                read_as_used(kernel, read);
                 staged.push(Transfer::new(buffer, source.clone(), None));
             }
         }
         Ok(staged)
+    }
+}
+
+/// Lets threads read from its buffer what they need of a row, where it was converted to another layout, perhaps behind
+/// element-wise operations on it.
+fn read_as_used(kernel: &mut Kernel, row: Value) {
+    let elements = |kernel: &Kernel, value: Value| kernel.value_type(value).shape().map(|shape| shape.numel());
+    let of_row = elements(kernel, row);
+    let mut made = Remade::new();
+    let mut work = vec![row];
+    while let Some(value) = work.pop() {
+        for user in kernel.users(value) {
+            match kernel.kind(user) {
+                OpKind::ConvertLayout {} => {
+                    let Some(layout) = kernel.layout_of(kernel.result(user, 0)).cloned() else { continue };
+                    if let Some(read) = rematerialize::again(kernel, &mut made, user, value, &layout) {
+                        kernel.replace_op(user, read);
+                    }
+                }
+                OpKind::ExpandDims { .. } | OpKind::Broadcast {} => work.push(kernel.result(user, 0)),
+                kind if is_cheap(kind) && elements(kernel, kernel.result(user, 0)) == of_row => {
+                    work.push(kernel.result(user, 0));
+                }
+                _ => {}
+            }
+        }
     }
 }
 

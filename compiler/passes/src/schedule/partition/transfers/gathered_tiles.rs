@@ -150,26 +150,6 @@ impl GatheredTile {
     }
 }
 
-/// Lets threads read from its buffer what they need of a row, where it was converted to another layout.
-pub(super) fn read_as_used(kernel: &mut Kernel, row: Value) {
-    let mut made = Remade::new();
-    let mut work = vec![row];
-    while let Some(value) = work.pop() {
-        for user in kernel.users(value) {
-            match kernel.kind(user) {
-                OpKind::ConvertLayout {} => {
-                    let Some(layout) = kernel.layout_of(kernel.result(user, 0)).cloned() else { continue };
-                    if let Some(read) = rematerialize::again(kernel, &mut made, user, value, &layout) {
-                        kernel.replace_op(user, read);
-                    }
-                }
-                OpKind::ExpandDims { .. } | OpKind::Broadcast {} => work.push(kernel.result(user, 0)),
-                _ => {}
-            }
-        }
-    }
-}
-
 /// Whether an operation gives the same values in another layout.
 pub(crate) fn can_be_repeated(kernel: &Kernel, op: Op) -> bool {
     let data = kernel.op(op);
