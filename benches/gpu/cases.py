@@ -87,16 +87,19 @@ def matmul(m, n, k, dtype):
                 bytes=moved, flops=2 * m * n * k, rate=rate, by_hand=lambda found: found.products(a, b, out))
 
 
-def attention(batch, heads, s, d, causal, dtype=torch.float16):
-    q, k, v = (torch.randn(batch, heads, s, d, device=DEVICE, dtype=dtype) for _ in range(3))
+def attention(batch, heads, s, d, causal, dtype=torch.float16, share=1):
+    q = torch.randn(batch, heads, s, d, device=DEVICE, dtype=dtype)
+    k, v = (torch.randn(batch, heads // share, s, d, device=DEVICE, dtype=dtype) for _ in range(2))
     out = torch.empty_like(q)
     launch = lambda kernel, c: kernel[(s // c["BM"], batch * heads)](
-        q, k, v, out, 1 / math.sqrt(d), q.stride(1), s, D=d, CAUSAL=causal, **c)
+        q, k, v, out, 1 / math.sqrt(d), q.stride(1), s, D=d, CAUSAL=causal, SHARE=share, **c)
     tiles = [(128, 128, 8, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 3), (64, 128, 4, 3)]
+    if d > 128:
+        tiles = [(128, 64, 8, 2), (128, 32, 8, 3), (64, 64, 4, 2), (128, 64, 8, 3)]
     configurations = [dict(BM=x, BN=y, num_warps=w, num_stages=t) for x, y, w, t in tiles]
     flops = 4 * batch * heads * s * s * d // (2 if causal else 1)
     name = f"attention {'causal' if causal else 'full'} {batch}x{heads}x{s}x{d}"
-    vendor = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    vendor = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=share > 1)
     return Case(name, "attention", configurations, launch, out, vendor, (2e-2, 2e-2), bytes=8 * q.numel(), flops=flops, rate="fp16",
                 by_hand=lambda found: found.attention(q, k, v, out, causal), inputs={"q": q, "k": k, "v": v})
 

@@ -93,9 +93,12 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.co
     tl.store(at, sums.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
-def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
+              SHARE: tl.constexpr = 1):
+    """SHARE heads of Q have one head of K and V together."""
     start = tl.program_id(0) * BM
     head = tl.program_id(1).to(tl.int64) * stride
+    shared = (tl.program_id(1) // SHARE).to(tl.int64) * stride
     rows, keys, d = start + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
     q = tl.load(q_ptr + head + rows[:, None] * D + d[None, :])
     most = tl.full([BM], -float("inf"), dtype=tl.float32)
@@ -103,7 +106,7 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM:
     sums = tl.zeros([BM, D], dtype=tl.float32)
     end = start + BM if CAUSAL else S
     for at in range(0, end, BN):
-        k = tl.load(k_ptr + head + (at + keys)[:, None] * D + d[None, :])
+        k = tl.load(k_ptr + shared + (at + keys)[:, None] * D + d[None, :])
         s = tl.dot(q, k.T) * (scale * 1.4426950408889634)
         if CAUSAL:
             s = tl.where(rows[:, None] >= (at + keys)[None, :], s, -float("inf"))
@@ -111,7 +114,7 @@ def attention(q_ptr, k_ptr, v_ptr, o_ptr, scale, stride, S, D: tl.constexpr, BM:
         p = tl.exp2(s - higher[:, None])
         fade = tl.exp2(most - higher)
         total = total * fade + tl.sum(p, axis=1)
-        v = tl.load(v_ptr + head + (at + keys)[:, None] * D + d[None, :])
+        v = tl.load(v_ptr + shared + (at + keys)[:, None] * D + d[None, :])
         sums = tl.dot(p.to(v.dtype), v, sums * fade[:, None])
         most = higher
     tl.store(o_ptr + head + rows[:, None] * D + d[None, :], (sums / total[:, None]).to(o_ptr.dtype.element_ty))

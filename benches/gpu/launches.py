@@ -53,13 +53,13 @@ def matmul(peer, m, n, k, dtype):
     return _of_case(peer, cases.matmul(m, n, k, getattr(torch, dtype)))
 
 
-def attention(peer, batch, heads, s, d, causal):
+def attention(peer, batch, heads, s, d, causal, share=1):
     # FlashAttention-3 is built for bf16.
-    case = cases.attention(batch, heads, s, d, causal, torch.bfloat16)
+    case = cases.attention(batch, heads, s, d, causal, torch.bfloat16, share)
 
     def cudnn():
         q, k, v = (case.inputs[name] for name in "qkv")
-        return lambda: _of_cudnn(q, k, v, d, causal)
+        return lambda: _of_cudnn(q, k, v, d, causal, share > 1)
 
     def fa3():
         from fa3_fwd_interface import flash_attn_func
@@ -72,9 +72,9 @@ def attention(peer, batch, heads, s, d, causal):
     return _of_case(peer, case, {"cudnn": cudnn, "fa3": fa3})
 
 
-def _of_cudnn(q, k, v, d, causal):
+def _of_cudnn(q, k, v, d, causal, shares=False):
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1 / math.sqrt(d))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1 / math.sqrt(d), enable_gqa=shares)
 
 
 def backward(peer, batch, heads, s, d, causal):
@@ -148,18 +148,51 @@ def block_fp8(peer, m, n, k):
     return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)
 
 
-def flex(peer, batch, heads, s, d, mask):
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    q, k, v = (torch.randn(batch, heads, s, d, device=cases.DEVICE, dtype=torch.float16) for _ in range(3))
-    window = 1024
-    rules = {"causal": lambda b, h, i, j: i >= j, "window": lambda b, h, i, j: (i >= j) & (i - j < window)}
-    blocks = create_block_mask(rules[mask], None, None, s, s, device=cases.DEVICE) if mask in rules else None
+#: The keys that a query sees, by the name of the mask; `documents` of 683 tokens.
+MASKS = {
+    "causal": lambda b, h, i, j: i >= j,
+    "window": lambda b, h, i, j: (i >= j) & (i - j < 1024),
+    "documents": lambda b, h, i, j: (i >= j) & (i // 683 == j // 683),
+}
+
+
+def _flex(batch, heads, s, d, mask, dtype, grad):
+    """Inputs, the mask of blocks, the mask of elements and how many of these are true."""
+    from torch.nn.attention.flex_attention import create_block_mask
+    # After a number of masks PyTorch would not compile any more.
+    torch._dynamo.reset()
+    q, k, v = (torch.randn(batch, heads, s, d, device=cases.DEVICE, dtype=dtype, requires_grad=grad) for _ in range(3))
+    blocks = create_block_mask(MASKS[mask], None, None, s, s, device=cases.DEVICE) if mask in MASKS else None
     row, column = torch.arange(s, device=cases.DEVICE)[:, None], torch.arange(s, device=cases.DEVICE)[None, :]
-    dense = rules[mask](0, 0, row, column) if mask in rules else None
-    want = F.scaled_dot_product_attention(q, k, v, attn_mask=dense)
-    pairs = int(dense.sum()) if dense is not None else s * s
+    dense = MASKS[mask](0, 0, row, column) if mask in MASKS else None
+    return (q, k, v), blocks, dense, int(dense.sum()) if dense is not None else s * s
+
+
+def flex(peer, batch, heads, s, d, mask):
+    from torch.nn.attention.flex_attention import flex_attention
+    inputs, blocks, dense, pairs = _flex(batch, heads, s, d, mask, torch.float16, False)
+    want = F.scaled_dot_product_attention(*inputs, attn_mask=dense)
     compiled = torch.compile(flex_attention)
-    return Prepared([("", lambda: compiled(q, k, v, block_mask=blocks))], lambda: want, (2e-2, 2e-2), flops=4 * batch * heads * pairs * d)
+    return Prepared([("", lambda: compiled(*inputs, block_mask=blocks))], lambda: want, (2e-2, 2e-2), flops=4 * batch * heads * pairs * d)
+
+
+def flex_backward(peer, batch, heads, s, d, mask):
+    from torch.nn.attention.flex_attention import flex_attention
+    inputs, blocks, dense, pairs = _flex(batch, heads, s, d, mask, torch.bfloat16, True)
+    exact = F.scaled_dot_product_attention(*inputs, attn_mask=dense)
+    gradient = torch.randn_like(exact)
+    grads = lambda out: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
+    want = torch.cat([g.flatten() for g in grads(exact)])
+    out = torch.compile(flex_attention)(*inputs, block_mask=blocks)
+    checked = [False]
+
+    def call():
+        found = grads(out)
+        if not checked[0]:
+            checked[0] = True
+            return torch.cat([g.flatten() for g in found])
+        return found
+    return Prepared([("", call)], lambda: want, (5e-2, 5e-2), flops=10 * batch * heads * pairs * d)
 
 
 def moe(peer, tokens, experts, top, hidden, size):

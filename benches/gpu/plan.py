@@ -107,12 +107,20 @@ def entries():
             name = f"attention {kind} {_sizes(shape)}"
             out.append(Entry("attention", name, "attention", (*shape, causal), (*own, "cudnn", "fa3")))
             out.append(Entry("backward", f"backward {kind} {_sizes(shape)}", "backward", (*shape, causal), (*own, "cudnn")))
+    others = [((16, 16, 1024, 128), 1), ((1, 16, 32768, 128), 1), ((4, 64, 4096, 128), 8), ((4, 16, 4096, 256), 1)]
+    for shape, share in others:
+        for causal in (False, True):
+            kind = f"{'causal' if causal else 'full'}{f', {share} heads for one,' if share > 1 else ''}"
+            out.append(Entry("attention", f"attention {kind} {_sizes(shape)}", "attention", (*shape, causal, share), (*own, "cudnn", "fa3")))
     # Shapes of DeepSeek-V3: output, hidden and expert projections, prefill and decode.
     for sizes in ((4096, 7168, 2048), (4096, 4096, 7168), (4096, 7168, 16384), (4096, 24576, 1536), (64, 7168, 2048), (128, 4096, 7168)):
         out.append(Entry("fp8", f"fp8 by blocks {_sizes(sizes)}", "block_fp8", sizes, (*COMPILERS, "deepgemm")))
     for d in (64, 128):
         for mask in ("full", "causal", "window"):
             out.append(Entry("flex", f"flex {mask} 4x16x4096x{d}", "flex", (4, 16, 4096, d, mask), COMPILERS))
+    for d in (64, 128):
+        for mask in ("full", "causal", "window", "documents"):
+            out.append(Entry("flex", f"flex backward {mask} 4x16x4096x{d}", "flex_backward", (4, 16, 4096, d, mask), COMPILERS))
     # Tokens, experts, experts of a token, hidden and expert size: Mixtral and Qwen3-MoE, decode and prefill.
     for tokens, experts, top, hidden, size in ((16, 8, 2, 4096, 14336), (2048, 8, 2, 4096, 14336), (64, 128, 8, 2048, 768), (4096, 128, 8, 2048, 768)):
         name = f"fused MoE {tokens} tokens, {experts} experts, {hidden}x{size}"
