@@ -53,7 +53,7 @@ def matmul(peer, m, n, k, dtype):
     return _of_case(peer, cases.matmul(m, n, k, getattr(torch, dtype)))
 
 
-def attention(peer, batch, heads, s, d, causal, share=1):
+def attention(peer, batch, heads, s, d, causal, share):
     # FlashAttention-3 is built for bf16.
     case = cases.attention(batch, heads, s, d, causal, torch.bfloat16, share)
 

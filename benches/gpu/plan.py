@@ -105,7 +105,7 @@ def entries():
         for causal in (False, True):
             kind = "causal" if causal else "full"
             name = f"attention {kind} {_sizes(shape)}"
-            out.append(Entry("attention", name, "attention", (*shape, causal), (*own, "cudnn", "fa3")))
+            out.append(Entry("attention", name, "attention", (*shape, causal, 1), (*own, "cudnn", "fa3")))
             out.append(Entry("backward", f"backward {kind} {_sizes(shape)}", "backward", (*shape, causal), (*own, "cudnn")))
     others = [((16, 16, 1024, 128), 1), ((1, 16, 32768, 128), 1), ((4, 64, 4096, 128), 8), ((4, 16, 4096, 256), 1)]
     for shape, share in others:
