@@ -21,8 +21,8 @@
 //! values carried for it get a second loop-carried value. Copies of iterations beyond the last have a false mask. One
 //! barrier in each iteration is enough if there is a spare slot: after it the copies of the iteration are visible to
 //! all threads, and all have read the slot that is filled next. It comes as late as it can where dots are `wgmma`: stores of a
-//! state at the start of an iteration, as in chunked linear attention, need no copies. Without a spare slot, the copies are issued after the
-//! dots, after a second barrier.
+//! state at the start of an iteration, as in chunked linear attention, need no copies. Without a spare slot, the copies are
+//! issued after the dots, after a second barrier.
 
 use std::collections::HashSet;
 
