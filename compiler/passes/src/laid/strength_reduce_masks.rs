@@ -12,7 +12,7 @@
 //! computes before the loop: 32 registers throughout it, or 32 additions in each iteration. There is one difference per
 //! row, and the constants become immediates of the comparisons. Keys must be at least 0 in launches of expected size,
 //! otherwise the kernel is unchanged; the other side may be anything, since a value below -1 compares like -1, and no
-//! difference overflows. Masks of memory accesses are left alone: later passes analyse them.
+//! difference overflows. Masks of memory accesses and of clamped rows are left alone: later passes analyse them.
 
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Predicate, Scalar, Value, regions, view};
@@ -62,7 +62,8 @@ impl IndexCompare {
         else {
             return None;
         };
-        if regions::loop_around(kernel, compare).is_none() || !chooses_only(kernel, kernel.result(compare, 0)) {
+        if regions::loop_around(kernel, compare).is_none() || !chooses_only(kernel, kernel.result(compare, 0), compare)
+        {
             return None;
         }
         (0..2).find_map(|side| {
@@ -99,12 +100,14 @@ impl IndexCompare {
     }
 }
 
-/// Whether a mask does nothing but choose between values.
-fn chooses_only(kernel: &Kernel, mask: Value) -> bool {
+/// Whether a mask does nothing but choose between values, none of which it compares: clamped rows are recognized later
+/// (`clamped_rows.rs`).
+fn chooses_only(kernel: &Kernel, mask: Value, compare: Op) -> bool {
+    let is_compared = |value: &Value| kernel.op(compare).operands.contains(value);
     kernel.users(mask).into_iter().all(|user| match kernel.kind(user) {
-        OpKind::Select {} => true,
+        OpKind::Select {} => !kernel.op(user).operands.iter().any(is_compared),
         OpKind::AndI {} | OpKind::OrI {} | OpKind::XorI {} | OpKind::Hint { .. } | OpKind::Broadcast {} => {
-            chooses_only(kernel, kernel.result(user, 0))
+            chooses_only(kernel, kernel.result(user, 0), compare)
         }
         _ => false,
     })
