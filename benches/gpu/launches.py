@@ -82,8 +82,7 @@ def backward(peer, batch, heads, s, d, causal):
     scale = 1 / math.sqrt(d)
     reference = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     gradient = torch.randn_like(reference)
-    grads = lambda out: torch.cat([g.flatten() for g in torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)])
-    want = grads(reference)
+    want = _gradients(reference, (q, k, v), gradient)()
     flops = 10 * batch * heads * s * s * d // (2 if causal else 1)
     if peer in COMPILERS:
         return _own_backward(q, k, v, gradient, want, causal, flops)
@@ -91,16 +90,20 @@ def backward(peer, batch, heads, s, d, causal):
         out = _of_cudnn(q, k, v, d, causal)
     else:
         out = reference
-    timed = lambda: torch.autograd.grad(out, (q, k, v), gradient, retain_graph=True)
-    checked = [False]
+    return Prepared([("", _gradients(out, (q, k, v), gradient))], lambda: want, (5e-2, 5e-2), flops=flops)
+
+
+def _gradients(out, inputs, gradient):
+    """The backward pass of `out`. The first call, whose result is compared, joins the gradients; those that are timed do not."""
+    compared = [False]
 
     def call():
-        # The gradients are joined for the comparison, which is not part of what is timed.
-        if not checked[0]:
-            checked[0] = True
-            return grads(out)
-        return timed()
-    return Prepared([("", call)], lambda: want, (5e-2, 5e-2), flops=flops)
+        found = torch.autograd.grad(out, inputs, gradient, retain_graph=True)
+        if compared[0]:
+            return found
+        compared[0] = True
+        return torch.cat([g.flatten() for g in found])
+    return call
 
 
 def _own_backward(q, k, v, gradient, want, causal, flops):
@@ -181,17 +184,9 @@ def flex_backward(peer, batch, heads, s, d, mask):
     inputs, blocks, dense, pairs = _flex(batch, heads, s, d, mask, torch.bfloat16, True)
     exact = F.scaled_dot_product_attention(*inputs, attn_mask=dense)
     gradient = torch.randn_like(exact)
-    grads = lambda out: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
-    want = torch.cat([g.flatten() for g in grads(exact)])
+    want = _gradients(exact, inputs, gradient)()
     out = torch.compile(flex_attention)(*inputs, block_mask=blocks)
-    checked = [False]
-
-    def call():
-        found = grads(out)
-        if not checked[0]:
-            checked[0] = True
-            return torch.cat([g.flatten() for g in found])
-        return found
+    call = _gradients(out, inputs, gradient)
     return Prepared([("", call)], lambda: want, (5e-2, 5e-2), flops=10 * batch * heads * pairs * d)
 
 

@@ -100,18 +100,18 @@ def entries():
     products = [((4096, 4096, 4096), "float16"), ((8192, 8192, 8192), "float16"), ((8192, 8192, 1024), "float16"),
                 ((4096, 11008, 4096), "float16"), ((4096, 4096, 4096), "bfloat16"), ((4096, 4096, 4096), "float32")]
     out += [Entry("matmul", f"matmul {_sizes(sizes)} {dtype}", "matmul", (*sizes, dtype), own) for sizes, dtype in products]
-    shapes = [(4, 16, 4096, d) for d in (64, 128)] + [(1, 16, 16384, 128)]
-    for shape in shapes:
+    # The shape, how many heads share one of keys, and whether backward is timed, too.
+    shapes = [((4, 16, 4096, 64), 1, True), ((4, 16, 4096, 128), 1, True), ((1, 16, 16384, 128), 1, True),
+              ((16, 16, 1024, 128), 1, False), ((1, 16, 32768, 128), 1, False), ((4, 64, 4096, 128), 8, False),
+              ((4, 16, 4096, 256), 1, False)]
+    for shape, share, backward in shapes:
         for causal in (False, True):
-            kind = "causal" if causal else "full"
-            name = f"attention {kind} {_sizes(shape)}"
-            out.append(Entry("attention", name, "attention", (*shape, causal, 1), (*own, "cudnn", "fa3")))
-            out.append(Entry("backward", f"backward {kind} {_sizes(shape)}", "backward", (*shape, causal), (*own, "cudnn")))
-    others = [((16, 16, 1024, 128), 1), ((1, 16, 32768, 128), 1), ((4, 64, 4096, 128), 8), ((4, 16, 4096, 256), 1)]
-    for shape, share in others:
-        for causal in (False, True):
-            kind = f"{'causal' if causal else 'full'}{f', {share} heads for one,' if share > 1 else ''}"
-            out.append(Entry("attention", f"attention {kind} {_sizes(shape)}", "attention", (*shape, causal, share), (*own, "cudnn", "fa3")))
+            mask = "causal" if causal else "full"
+            shared = f", {share} heads for one," if share > 1 else ""
+            name = f"attention {mask}{shared} {_sizes(shape)}"
+            out.append(Entry("attention", name, "attention", (*shape, causal, share), (*own, "cudnn", "fa3")))
+            if backward:
+                out.append(Entry("backward", f"backward {mask} {_sizes(shape)}", "backward", (*shape, causal), (*own, "cudnn")))
     # Shapes of DeepSeek-V3: output, hidden and expert projections, prefill and decode.
     for sizes in ((4096, 7168, 2048), (4096, 4096, 7168), (4096, 7168, 16384), (4096, 24576, 1536), (64, 7168, 2048), (128, 4096, 7168)):
         out.append(Entry("fp8", f"fp8 by blocks {_sizes(sizes)}", "block_fp8", sizes, (*COMPILERS, "deepgemm")))

@@ -194,6 +194,8 @@ fn bad_signatures_name_the_entry() {
         "-",
         "0x",
         "1e",
+        "-inf",
+        "+nan",
         "float(\"x\")",
         "float(1)",
         "x=1, i32",

@@ -277,6 +277,7 @@ fn read_number(text: &str) -> Result<ConstValue, String> {
         Ok(value) if radix == 10 && !digits.ends_with(|c: char| c.is_ascii_alphabetic()) => {
             Ok(ConstValue::Float(value))
         }
+        Ok(value) if !value.is_finite() => Err(format!("not a number; write `float(\"{digits}\")`")),
         _ => Err("not a number".into()),
     }
 }
