@@ -16,6 +16,7 @@ mod map;
 mod mbarrier;
 mod memory;
 mod nvvm;
+mod vectors;
 mod wgmma;
 
 #[cfg(test)]
@@ -149,6 +150,7 @@ pub(crate) struct Emitter<'c> {
     /// The thread's number in the block; the first operation of the prologue.
     pub thread: Value<'c>,
     constants: RefCell<HashMap<Constant, Value<'c>>>,
+    vectors: vectors::Vectors<'c>,
     attributes: RefCell<HashMap<&'static str, Attribute<'c>>>,
 }
 
@@ -190,6 +192,7 @@ pub(crate) fn kernel<'c, E>(
         group_prologue: Cell::new(None),
         thread: first_result(thread),
         constants: RefCell::default(),
+        vectors: vectors::Vectors::default(),
         attributes: RefCell::default(),
     };
     let values = block_arguments(entry);

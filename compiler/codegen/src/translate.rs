@@ -1,5 +1,4 @@
-//! From an MLIR module to PTX: MLIR conversions, translation to LLVM IR, `O3`,
-//! the NVPTX back end.
+//! From an MLIR module to PTX: MLIR conversions, translation to LLVM IR, its optimization, the NVPTX back end.
 //!
 //! This file and those below it are the only ones of the crate with `unsafe`: the C APIs of MLIR and LLVM are called
 //! here and nowhere else. Each block has its safety argument; the common rules are:
@@ -149,7 +148,7 @@ pub(crate) fn to_llvm(cx: &MlirContext, module: &Module) -> Result<LlvmModule> {
 
 /// The output of the back end for a module.
 pub(crate) struct Emitted {
-    /// LLVM IR after `O3`.
+    /// LLVM IR, optimized.
     pub llvm: String,
     /// The PTX text; empty if only LLVM IR was requested.
     pub ptx: String,
@@ -352,14 +351,14 @@ impl LlvmModule {
 
     /// Optimizes the module; `linked` says whether it calls functions that are to be inlined.
     fn optimize(&self, machine: &Machine, linked: bool) -> Result<()> {
-        let pipeline::Pipeline { passes, pack, long } = pipeline::choose(self.module, linked);
-        self.run(passes, Some(machine), pack)?;
+        let pipeline::Pipeline { passes, long } = pipeline::choose(self.module, linked);
+        self.run(passes, Some(machine))?;
         back_end::leave_out(self.context, self.module, long);
         Ok(())
     }
 
     /// Runs passes. They must be given the machine: without one they take threads not to diverge, as on a CPU.
-    fn run(&self, passes: &CStr, machine: Option<&Machine>, pack: bool) -> Result<()> {
+    fn run(&self, passes: &CStr, machine: Option<&Machine>) -> Result<()> {
         let machine = machine.map_or(ptr::null_mut(), |machine| machine.0);
         // SAFETY: all handles are live; the options are disposed of; an error's text is consumed.
         unsafe {
@@ -367,7 +366,6 @@ impl LlvmModule {
             // Tile values are already spread over threads: loops hold no further vectors.
             LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
             LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
-            LLVMPassBuilderOptionsSetSLPVectorization(options, pack.into());
             // ptxas unrolls with the machine in view; doing it here only makes the text longer.
             LLVMPassBuilderOptionsSetLoopUnrolling(options, 0);
             let error = LLVMRunPasses(self.module, passes.as_ptr(), machine, options);

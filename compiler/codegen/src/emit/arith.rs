@@ -87,7 +87,6 @@ cast! {
     fptosi "llvm.fptosi" "Floating point to signed integer, towards zero.",
     extf "llvm.fpext" "Floating point to a wider type.",
     truncf "llvm.fptrunc" "Floating point to a narrower type, to nearest even.",
-    bitcast "llvm.bitcast" "The same bits as another type of the same width.",
     ptrtoint "llvm.ptrtoint" "The address as an integer.",
     inttoptr "llvm.inttoptr" "An integer as an address.",
     addrspacecast "llvm.addrspacecast" "The same address in another address space.",
@@ -208,30 +207,6 @@ impl<'c> Emitter<'c> {
             .iter()
             .enumerate()
             .map(|(index, ty)| self.value("llvm.extractvalue", &[value], *ty, &[("position", at(index))]))
-            .collect()
-    }
-
-    /// A vector of the values, which all have one type. One value stays a scalar.
-    pub fn pack(&self, values: &[Value<'c>]) -> Value<'c> {
-        if let [value] = values {
-            return *value;
-        }
-        let ty = self.vector_type(values.len() as u32, type_of(values[0]));
-        let mut vector = self.poison(ty);
-        for (index, value) in values.iter().enumerate() {
-            let position = self.i32(index as i32);
-            vector = self.value("llvm.insertelement", &[vector, *value, position], ty, &[]);
-        }
-        vector
-    }
-
-    /// The elements of a vector of `count` elements of a type; a scalar if `count` is one.
-    pub fn unpack(&self, vector: Value<'c>, count: u32, element: Type<'c>) -> Vec<Value<'c>> {
-        if count == 1 {
-            return vec![vector];
-        }
-        (0..count)
-            .map(|index| self.value("llvm.extractelement", &[vector, self.i32(index as i32)], element, &[]))
             .collect()
     }
 

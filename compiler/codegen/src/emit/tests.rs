@@ -13,6 +13,7 @@ use crate::{
 use rtc_abi::Target;
 
 mod asynchronous;
+mod vectors;
 
 /// Adds two vectors: each thread handles four elements, with a scalar tail under a mask.
 fn vector_add<'c>(context: &'c Context) -> Module<'c> {

@@ -21,8 +21,39 @@ const LONG: usize = 2_000;
 /// A module with more instructions than this gets the short pipeline, unless it has functions to inline.
 const VERY_LONG: usize = 10_000;
 
-/// The gains of `O3` on long straight-line code, in a quarter of the time: no inlining, no loop passes beyond hoisting,
-/// no SLP vectorization, whose search is quadratic.
+/// The passes of LLVM's `O3` that change kernels, in its order; `$pack` goes where `O3` packs scalars. A kernel is one function
+/// that calls nothing, has no stack slots and no loops to vectorize or unroll: the passes for these are left out, and with
+/// them repeated ones that found nothing new. Over the recorded specs (`scripts/same_ptx`) PTX is that of `O3`, in half of
+/// its time.
+macro_rules! pipeline {
+    ($pack:literal) => {
+        match CStr::from_bytes_with_nul(
+            concat!(
+                "function(simplifycfg,early-cse,sccp,instcombine<no-verify-fixpoint>,simplifycfg<switch-range-to-icmp>,",
+                "early-cse<memssa>,speculative-execution<only-if-divergent-target>,correlated-propagation,",
+                "instcombine<no-verify-fixpoint>,tailcallelim,reassociate,constraint-elimination,",
+                "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate,licm,",
+                "simple-loop-unswitch<nontrivial>),simplifycfg<switch-range-to-icmp>,instcombine<no-verify-fixpoint>,",
+                "loop(indvars,loop-deletion),gvn,bdce,instcombine<no-verify-fixpoint>,correlated-propagation,dse,",
+                "loop-mssa(licm),",
+                $pack,
+                "instcombine<no-verify-fixpoint>,instsimplify,div-rem-pairs,simplifycfg<switch-range-to-icmp;",
+                "switch-to-arithmetic;hoist-common-insts;hoist-loads-stores-with-cond-faulting;speculate-unpredictables>)\0"
+            )
+            .as_bytes(),
+        ) {
+            Ok(text) => text,
+            Err(_) => panic!("one NUL, at the end"),
+        }
+    };
+}
+
+const PIPELINE: &CStr = pipeline!("");
+
+const PACKING_PIPELINE: &CStr = pipeline!("slp-vectorizer,");
+
+/// The gains of these on long straight-line code, in a quarter of the time: no loop passes beyond hoisting, no SLP
+/// vectorization, whose search is quadratic.
 const SHORT_PIPELINE: &CStr =
     c"function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),dse,adce,infer-alignment)";
 
@@ -30,8 +61,6 @@ const SHORT_PIPELINE: &CStr =
 pub(super) struct Pipeline {
     /// The passes in LLVM's text form.
     pub(super) passes: &'static CStr,
-    /// Whether scalars are packed into vectors.
-    pub(super) pack: bool,
     /// Whether the module is too long for passes that take quadratic time.
     pub(super) long: bool,
 }
@@ -39,8 +68,13 @@ pub(super) struct Pipeline {
 /// How to optimize a module. `linked` says that it has functions to inline.
 pub(super) fn choose(module: LLVMModuleRef, linked: bool) -> Pipeline {
     let Code { length, packable } = survey(module);
-    let passes = if length > VERY_LONG && !linked { SHORT_PIPELINE } else { c"default<O3>" };
-    Pipeline { passes, pack: packable, long: length > LONG }
+    let passes = match () {
+        () if linked => c"default<O3>",
+        () if length > VERY_LONG => SHORT_PIPELINE,
+        () if packable => PACKING_PIPELINE,
+        () => PIPELINE,
+    };
+    Pipeline { passes, long: length > LONG }
 }
 
 /// The input of the decision.
@@ -48,7 +82,7 @@ struct Code {
     /// How many instructions the module has.
     length: usize,
     /// Whether it computes with 16-bit values. Only they have instructions for pairs; in other code the search for pairs
-    /// takes a third of `O3` and finds nothing.
+    /// finds nothing.
     packable: bool,
 }
 
@@ -64,31 +98,21 @@ fn survey(module: LLVMModuleRef) -> Code {
     code
 }
 
-/// Whether the instruction is arithmetic on 16-bit values; conversions come in pairs from lowering.
+/// Whether the instruction computes with 16-bit values; conversions come in pairs from lowering.
 fn computes_with_16_bits(instruction: LLVMValueRef) -> bool {
     use LLVMOpcode::*;
-    // SAFETY: the instruction is live.
+    // SAFETY: the instruction is live, and a comparison has operands.
     unsafe {
-        let arithmetic = matches!(
-            LLVMGetInstructionOpcode(instruction),
-            LLVMFNeg
-                | LLVMFAdd
-                | LLVMFSub
-                | LLVMFMul
-                | LLVMAdd
-                | LLVMSub
-                | LLVMMul
-                | LLVMAnd
-                | LLVMOr
-                | LLVMXor
-                | LLVMCall
-        );
-        let ty = LLVMTypeOf(instruction);
-        arithmetic
-            && match LLVMGetTypeKind(ty) {
-                LLVMTypeKind::LLVMHalfTypeKind | LLVMTypeKind::LLVMBFloatTypeKind => true,
-                LLVMTypeKind::LLVMIntegerTypeKind => LLVMGetIntTypeWidth(ty) == 16,
-                _ => false,
-            }
+        let ty = match LLVMGetInstructionOpcode(instruction) {
+            LLVMFNeg | LLVMFAdd | LLVMFSub | LLVMFMul | LLVMAdd | LLVMSub | LLVMMul | LLVMAnd | LLVMOr | LLVMXor
+            | LLVMSelect | LLVMCall => LLVMTypeOf(instruction),
+            LLVMFCmp | LLVMICmp => LLVMTypeOf(LLVMGetOperand(instruction, 0)),
+            _ => return false,
+        };
+        match LLVMGetTypeKind(ty) {
+            LLVMTypeKind::LLVMHalfTypeKind | LLVMTypeKind::LLVMBFloatTypeKind => true,
+            LLVMTypeKind::LLVMIntegerTypeKind => LLVMGetIntTypeWidth(ty) == 16,
+            _ => false,
+        }
     }
 }

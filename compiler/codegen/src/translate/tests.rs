@@ -192,7 +192,7 @@ fn jumps_are_not_threaded_past_the_place_where_threads_meet() {
         to_llvm_dialect(&cx, &mut module).expect("conversion");
         let llvm = to_llvm(&cx, &module).expect("translation");
         let before = llvm.text();
-        llvm.run(c"jump-threading", machine, false).expect("the pass runs");
+        llvm.run(c"jump-threading", machine).expect("the pass runs");
         assert!(before.contains("phi i1"), "{before}");
         !llvm.text().contains("phi i1")
     };
