@@ -4,6 +4,8 @@
 //! answer depends on conditions, which are collected: that polynomials are not negative (`stride`, here), including
 //! those that exclude overflow (`2147483647 - (grid.0 * stride - stride)`). A launch can check all of them.
 
+use std::collections::HashMap;
+
 use rtc_abi::{ParamType, ValueType};
 
 use super::BoundSide;
@@ -40,6 +42,8 @@ pub struct LaunchRanges<'a, 'k> {
     needs: Vec<Sum>,
     /// Values whose computation has been gone through since then.
     visited: Vec<Value>,
+    /// The ranges of scalars that have been asked for, with their conditions: most are those of several addresses.
+    scalars: HashMap<Value, (LaunchRange, Vec<Sum>)>,
     steps: u32,
     depth: u32,
 }
@@ -56,7 +60,8 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
     /// For a kernel and its ranges.
     pub fn new(kernel: &'k Kernel, ranges: &'a Ranges<'k>) -> LaunchRanges<'a, 'k> {
         let affine = Affine::new(kernel, ranges);
-        LaunchRanges { kernel, ranges, affine, needs: Vec::new(), visited: Vec::new(), steps: 0, depth: 0 }
+        let (needs, visited, scalars) = (Vec::new(), Vec::new(), HashMap::new());
+        LaunchRanges { kernel, ranges, affine, needs, visited, scalars, steps: 0, depth: 0 }
     }
 
     /// The conditions of all answers since the last call.
@@ -270,6 +275,23 @@ impl<'a, 'k: 'a> LaunchRanges<'a, 'k> {
 
     /// A scalar that is a symbol of its own.
     fn of_scalar(&mut self, value: Value) -> Result<LaunchRange, Unknown> {
+        if let Some((range, needs)) = self.scalars.get(&value) {
+            self.needs.extend(needs.iter().cloned());
+            return Ok(range.clone());
+        }
+        // All of its conditions are wanted, also those that the answer so far has already.
+        let before = (std::mem::take(&mut self.needs), std::mem::take(&mut self.visited));
+        let range = self.compute_scalar(value);
+        let own = std::mem::replace(&mut self.needs, before.0);
+        self.visited = before.1;
+        self.needs.extend(own.iter().cloned());
+        if let Ok(range) = &range {
+            self.scalars.insert(value, (range.clone(), own));
+        }
+        range
+    }
+
+    fn compute_scalar(&mut self, value: Value) -> Result<LaunchRange, Unknown> {
         self.step()?;
         let kernel = self.kernel;
         let known = self.ranges.of(value);
