@@ -33,20 +33,36 @@ pub(crate) fn tell(
     }
 }
 
+/// Where the number of registers comes from.
+pub(crate) enum Registers {
+    /// From an assembler, of this version if it says it.
+    Assembler(Option<(u32, u32)>),
+    /// An estimate: no assembler was found.
+    NoAssembler,
+    /// An estimate: the assembler failed with this message.
+    Failed(String),
+}
+
 /// The resources and the occupancy of a kernel in words.
 fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
-    let (resources, version) = resources(artifact, arch, estimate);
+    let (resources, source) = resources(artifact, arch, estimate);
     let registers = resources.registers;
-    let said = match (version, resources.spilled) {
-        (Some(version), spilled) => {
+    let said = match source {
+        Registers::Assembler(version) => {
             let version = version.map_or(String::new(), |(major, minor)| format!(" {major}.{minor}"));
-            let spilled = match spilled {
+            let spilled = match resources.spilled {
                 None | Some(0) => "none spilled".to_owned(),
                 Some(bytes) => format!("{bytes} bytes spilled"),
             };
             format!("{registers} registers per thread (ptxas{version}, {spilled})")
         }
-        (None, _) => format!("about {registers} registers per thread (an estimate: no `ptxas` found)"),
+        Registers::NoAssembler => {
+            format!("about {registers} registers per thread (an estimate: no `ptxas` found)")
+        }
+        Registers::Failed(message) => {
+            let first = message.lines().next().unwrap_or_default().trim_end_matches(':');
+            format!("about {registers} registers per thread (an estimate: {first})")
+        }
     };
     let blocks = resources.blocks_per_sm;
     format!(
@@ -59,15 +75,18 @@ fn whole(artifact: &Artifact, arch: &str, estimate: u32) -> String {
     )
 }
 
-/// The resources and the occupancy of a kernel, and the version of the assembler that was asked, if one was found;
-/// `estimate` is the number of registers per thread otherwise.
-pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page, Option<Option<(u32, u32)>>) {
+/// The resources and the occupancy of a kernel, and where its number of registers comes from; `estimate` is that number without
+/// an assembler.
+pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page, Registers) {
     let metadata = &artifact.metadata;
-    let usage = Assembler::find().and_then(|assembler| {
-        let usage = assembler.usage(&artifact.ptx, &metadata.symbol, arch).ok()?;
-        Some((usage, assembler.version()))
-    });
-    let registers = usage.map_or(estimate, |(usage, _)| usage.registers);
+    let (usage, source) = match Assembler::find_for(arch) {
+        None => (None, Registers::NoAssembler),
+        Some(assembler) => match assembler.usage(&artifact.ptx, &metadata.symbol, arch) {
+            Ok(usage) => (Some(usage), Registers::Assembler(assembler.version())),
+            Err(error) => (None, Registers::Failed(error.to_string())),
+        },
+    };
+    let registers = usage.map_or(estimate, |usage| usage.registers);
     let resources = Resources {
         threads: metadata.threads_per_block,
         shared_bytes: metadata.shared_bytes,
@@ -78,11 +97,11 @@ pub(crate) fn resources(artifact: &Artifact, arch: &str, estimate: u32) -> (Page
     let page = Page {
         registers,
         registers_are_estimated: usage.is_none(),
-        spilled: usage.map(|(usage, _)| usage.spilled),
+        spilled: usage.map(|usage| usage.spilled),
         threads: resources.threads,
         shared_bytes: resources.shared_bytes,
         blocks_per_sm: occupancy(&resources, &machine),
         limited_by: limited_by(&resources, &machine).into_iter().map(str::to_owned).collect(),
     };
-    (page, usage.map(|(_, version)| version))
+    (page, source)
 }

@@ -37,6 +37,16 @@ fn said(scratch: &Scratch, args: &[&str], ptxas: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// A program that says its version as NVIDIA's assembler does, and assembles nothing.
+fn refusing_assembler(scratch: &Scratch) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let text = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'release 13.0, V13.0.88' && exit 0\necho 'ptxas fatal' >&2; exit 1\n";
+    scratch.write("ptxas", text);
+    let path = scratch.0.join("ptxas");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
 fn scratch(name: &str) -> Scratch {
     let scratch = Scratch::new(name);
     scratch.write("k.rt", KERNEL).write("launch.json", LAUNCH);
@@ -95,6 +105,8 @@ fn resources_come_from_the_assembler_or_an_estimate() {
     let estimate = whole("/nowhere/ptxas");
     assert!(estimate.contains("(an estimate: no `ptxas` found); 128 threads and "), "{estimate}");
     assert!(estimate.contains(" per SM, limited by "), "{estimate}");
+    let failed = whole(&refusing_assembler(&scratch));
+    assert!(failed.contains("(an estimate: `") && failed.contains("refuses kernel `"), "{failed}");
     let Some(assembler) = rtc_build::Assembler::find() else { return missing(Need::Ptxas) };
     let measured = whole(&assembler.path().to_string_lossy());
     let number = measured.split_once("for sm_90a: ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());
