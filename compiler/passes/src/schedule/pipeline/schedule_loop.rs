@@ -103,21 +103,23 @@ fn given(kernel: &Kernel, op: Op, plan: &Plan) -> Option<RingPlan> {
 /// The plan for a loop of `trips` iterations that is wished to have `wished` slots, if shared memory holds it. `held`: how many
 /// blocks an SM holds with so many slots.
 fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -> u64) -> RingPlan {
-    let mma = mmas_in_flight(kernel, op).is_some();
     if wished < 2 {
         return RingPlan::plain(wished);
     }
+    let mma = mmas_in_flight(kernel, op).is_some();
+    // With a single slot no copy overlaps a dot of the same block.
+    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
+    let saves_a_slot = !has_dots_of_threads(kernel, op) && held(wished - 1) >= least;
     // Each iteration has a slot of its own, so that all copies are begun before the loop.
-    if wished == trips && !has_dots_of_threads(kernel, op) {
+    let fills_once = wished == trips && !has_dots_of_threads(kernel, op);
+    if fills_once && !saves_a_slot {
         return RingPlan { slots: trips, ahead: trips, pending: u32::from(mma) };
     }
-    if mma {
+    if mma && !fills_once {
         let slots = if held(wished + 1) >= held(wished) { wished + 1 } else { wished };
         return RingPlan { slots, ahead: wished - 1, pending: 1 };
     }
-    // With a single slot no copy overlaps a dot of the same block.
-    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
-    if !has_dots_of_threads(kernel, op) && held(wished - 1) >= least {
+    if saves_a_slot {
         return RingPlan { slots: wished - 1, ahead: wished - 1, pending: 0 };
     }
     RingPlan::plain(wished)
