@@ -8,6 +8,8 @@ use super::{Emitter, Value, type_of};
 
 /// The start of a statement that waits for earlier dots; the number of those that may stay in flight follows.
 pub(crate) const WGMMA_WAIT: &str = "wgmma.wait_group.sync.aligned";
+/// The instruction of a dot.
+pub(crate) const WGMMA: &str = "wgmma.mma_async.sync.aligned";
 
 /// The instruction: m64n`n`k`k` on elements of certain types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +98,7 @@ impl<'c> Emitter<'c> {
             let b = operands.add(mma.b, "l");
             let scale = if std::mem::replace(&mut seen[mma.accumulator], true) { "add" } else { &first };
             let [d, ta, tb] = shape.types;
-            let mut line = format!("wgmma.mma_async.sync.aligned.m64n{}k{}.{d}.{ta}.{tb} ", shape.n, shape.k);
+            let mut line = format!("{WGMMA}.m64n{}k{}.{d}.{ta}.{tb} ", shape.n, shape.k);
             line += &format!("{{{list}}}, {a}, {b}, {scale}");
             if is_float {
                 line += ", 1, 1";

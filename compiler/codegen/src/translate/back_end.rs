@@ -7,6 +7,9 @@
 //!   computes all addresses of a loop's body where the body begins, and ptxas begins these sums there too and ends them
 //!   behind the dots. Without it fused MoE in fp8 takes 206 registers instead of 224, and half of the instructions between
 //!   the wait for copies and the dots.
+//! - Kernels whose dots in flight have a left operand in registers go without the elimination of common machine instructions:
+//!   it moves what two blocks compute to the block before both, and so the casts of the operand before the wait for the dot
+//!   that still reads their registers.
 #![allow(unsafe_code)]
 
 use std::{cell::Cell, ffi::c_void};
@@ -14,7 +17,7 @@ use std::{cell::Cell, ffi::c_void};
 use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
 use super::walk::{assembly_text, each_instruction};
-use crate::emit::{COPY_WAIT, WGMMA_WAIT};
+use crate::emit::{COPY_WAIT, WGMMA, WGMMA_WAIT};
 
 // The C API of LLVM cannot leave out passes of the back end; this is the C++ function behind `-opt-disable`. It takes an
 // `OptPassGate&` that outlives the context.
@@ -31,6 +34,7 @@ struct PassGate {
     /// Passes that take quadratic time.
     quadratic: bool,
     loop_strength_reduction: bool,
+    machine_cse: bool,
 }
 
 #[repr(C)]
@@ -48,12 +52,21 @@ static TABLE: PassGateTable = PassGateTable {
     is_enabled: gate_is_enabled,
 };
 
-const fn gate(quadratic: bool, loop_strength_reduction: bool) -> PassGate {
-    PassGate { table: &TABLE, quadratic, loop_strength_reduction }
-}
+/// A gate for each set of what is left out, by its bits.
+static GATES: [PassGate; 8] = [gate(0), gate(1), gate(2), gate(3), gate(4), gate(5), gate(6), gate(7)];
 
-/// By whether the code is long, and by whether copies are started while dots are in flight.
-static GATES: [[PassGate; 2]; 2] = [[gate(false, false), gate(false, true)], [gate(true, false), gate(true, true)]];
+const QUADRATIC: usize = 1;
+const LOOP_STRENGTH_REDUCTION: usize = 2;
+const MACHINE_CSE: usize = 4;
+
+const fn gate(left_out: usize) -> PassGate {
+    PassGate {
+        table: &TABLE,
+        quadratic: left_out & QUADRATIC != 0,
+        loop_strength_reduction: left_out & LOOP_STRENGTH_REDUCTION != 0,
+        machine_cse: left_out & MACHINE_CSE != 0,
+    }
+}
 
 extern "C" fn gate_destroy(_: *mut c_void) {}
 
@@ -68,6 +81,7 @@ extern "C" fn gate_should_run(this: *const PassGate, name: *const u8, length: us
         // The value numbering that follows n-ary reassociation finds nothing new without it.
         b"early-cse" => gate.quadratic && NOTHING_NEW.get(),
         b"Loop Strength Reduction" => gate.loop_strength_reduction,
+        b"machine-cse" => gate.machine_cse,
         _ => false,
     };
     NOTHING_NEW.set(name == b"nary-reassociate");
@@ -82,26 +96,40 @@ thread_local! {
 extern "C" fn gate_is_enabled(this: *const PassGate) -> bool {
     // SAFETY: LLVM passes the object that it was given.
     let gate = unsafe { &*this };
-    gate.quadratic || gate.loop_strength_reduction
+    gate.quadratic || gate.loop_strength_reduction || gate.machine_cse
 }
 
 /// Takes passes of the back end out of the context of an optimized module.
 pub(super) fn leave_out(context: LLVMContextRef, module: LLVMModuleRef, long: bool) {
-    let gate = &GATES[usize::from(long)][usize::from(copies_beside_dots(module))];
+    let Asynchronous { dots, register_dots, copies } = asynchronous(module);
+    let sets = [(long, QUADRATIC), (dots && copies, LOOP_STRENGTH_REDUCTION), (dots && register_dots, MACHINE_CSE)];
+    let left_out: usize = sets.iter().filter(|(is_so, _)| *is_so).map(|(_, set)| set).sum();
     // SAFETY: the caller's context is live and the gates are static.
-    unsafe { set_pass_gate(context, gate) };
+    unsafe { set_pass_gate(context, &GATES[left_out]) };
 }
 
-/// Whether there are both asynchronous dots and copies by threads.
-fn copies_beside_dots(module: LLVMModuleRef) -> bool {
-    let (mut dots, mut copies) = (false, false);
+/// The asynchronous operations of a module.
+#[derive(Default)]
+struct Asynchronous {
+    /// Dots that are waited for.
+    dots: bool,
+    /// Dots with a left operand in registers.
+    register_dots: bool,
+    /// Copies by threads.
+    copies: bool,
+}
+
+fn asynchronous(module: LLVMModuleRef) -> Asynchronous {
+    let mut found = Asynchronous::default();
     // SAFETY: the caller's module is live.
     unsafe {
         each_instruction(module, |instruction| {
             let text = assembly_text(instruction);
-            dots |= text.contains(WGMMA_WAIT);
-            copies |= text.starts_with(COPY_WAIT);
+            found.dots |= text.contains(WGMMA_WAIT);
+            // Accumulators and a list of registers, instead of a descriptor.
+            found.register_dots |= text.contains(WGMMA) && text.contains("}, {");
+            found.copies |= text.starts_with(COPY_WAIT);
         });
     }
-    dots && copies
+    found
 }

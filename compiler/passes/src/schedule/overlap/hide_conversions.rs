@@ -21,7 +21,7 @@ use rtc_layout::Conversion;
 
 use super::{add_makers, independent, run_under, takes_few_more, takes_of};
 use crate::laid::conversions::conversion_of;
-use crate::schedule::in_flight::is_call;
+use crate::schedule::in_flight::{is_call, shares_operand};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -105,7 +105,8 @@ fn delayed(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
             of_others.insert(*op);
         }
     }
-    add_makers(kernel, &ops[..place], &mut late, |op| is_movable(kernel, op) && !of_others.contains(&op));
+    let may = |op: Op| is_movable(kernel, op) && !of_others.contains(&op) && !shares_any(kernel, op, &ops);
+    add_makers(kernel, &ops[..place], &mut late, may);
     let mut moved: HashSet<Op> = HashSet::new();
     for op in ops[..place].iter().filter(|op| late.contains(op)) {
         let converts = matches!(conversion_of(kernel, *op), Some(Conversion::Shared | Conversion::Shuffles(_)));
@@ -128,5 +129,12 @@ fn independent_of(kernel: &Kernel, mma: &Mma) -> Vec<Op> {
     let after: Vec<Op> = kernel.ops(body).skip_while(|op| *op != mma.end()).skip(1).collect();
     let through_shared = |op: Op| conversion_of(kernel, op) == Some(Conversion::Shared);
     let dot = HashSet::from([mma.of, mma.end()]);
-    independent(kernel, &after, dot, |op| is_movable(kernel, op), |_| false, through_shared)
+    let all: Vec<Op> = kernel.ops(body).collect();
+    let may = |op: Op| is_movable(kernel, op) && !shares_any(kernel, op, &all);
+    independent(kernel, &after, dot, may, |_| false, through_shared)
+}
+
+/// Whether an operation reads the registers of the left operand of any dot among these operations, which may be in flight.
+fn shares_any(kernel: &Kernel, op: Op, ops: &[Op]) -> bool {
+    ops.iter().any(|dot| matrix_unit::is_dot(kernel.kind(*dot)) && shares_operand(kernel, op, *dot))
 }

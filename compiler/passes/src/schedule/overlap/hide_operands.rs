@@ -117,6 +117,8 @@ impl DotRun {
         let is_tile = |op: Op| kernel.op(op).results.iter().any(|value| kernel.value_type(*value).shape().is_some());
         add_makers(kernel, &ops[..from], &mut later, |op| kernel.only_computes(op) && is_tile(op));
         let late: Vec<Op> = ops[..from].iter().copied().filter(|op| later.contains(op)).collect();
+        let shares = |op: &Op| dots.iter().any(|dot| in_flight::shares_operand(kernel, *op, dot.of));
+        (!between.iter().chain(&late).any(shares)).then_some(())?;
         let is_free = |op: &Op| matches!(kernel.kind(*op), OpKind::BarrierArrive { .. });
         Some(DotRun { dots, late, frees: between.iter().copied().filter(is_free).collect() })
     }

@@ -72,20 +72,23 @@ impl LastMma {
         let frees = after.iter().copied().filter(|op| is_arrival(kernel, *op)).collect();
         // From the last one on: all that is used behind the dot only.
         let mut later: HashSet<Op> = after.iter().copied().chain([end]).collect();
-        add_makers(kernel, between, &mut later, |op| is_pure(kernel, op));
+        add_makers(kernel, between, &mut later, |op| {
+            is_pure(kernel, op) && !in_flight::shares_operand(kernel, op, mma)
+        });
         let under: Vec<Op> = between.iter().copied().filter(|op| later.contains(op)).collect();
         under.iter().any(|op| matches!(kernel.kind(*op), OpKind::Reduce { .. })).then_some(())?;
         Some(LastMma { mma, waits, after_other, under, frees, end })
     }
 
     fn begin(&self, kernel: &mut Kernel) -> Result<(), PassError> {
+        // Before the operation that they go to moves itself.
+        for op in self.waits.iter().filter(|op| **op != self.after_other) {
+            kernel.move_op(*op, Position::Before(self.after_other));
+        }
         let mut at = self.mma;
         for op in &self.under {
             kernel.move_op(*op, Position::After(at));
             at = *op;
-        }
-        for op in self.waits.iter().filter(|op| **op != self.after_other) {
-            kernel.move_op(*op, Position::Before(self.after_other));
         }
         *kernel.kind_mut(self.mma) = OpKind::MmaAsync {};
         let result = kernel.result(self.mma, 0);

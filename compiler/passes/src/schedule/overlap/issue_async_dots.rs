@@ -121,9 +121,10 @@ fn hoist(kernel: &mut Kernel, first: Op, early: &[Vec<Op>]) {
     }
 }
 
-/// Begins the dots without waiting for them, and waits for each before its accumulators are used.
+/// Begins the dots without waiting for them, and waits for each before its accumulators, or the registers of its
+/// left operand, are used.
 fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError> {
-    let mut under_way: Vec<Value> = Vec::new();
+    let mut under_way: Vec<(Op, Value)> = Vec::new();
     let mut frees = Vec::new();
     for op in kernel.ops(body).collect::<Vec<_>>() {
         if let OpKind::BarrierArrive { .. } = kernel.kind(op)
@@ -132,18 +133,20 @@ fn begin(kernel: &mut Kernel, body: Block, mmas: &[Op]) -> Result<(), PassError>
             frees.push(op);
         }
         let used: Vec<Value> = operands(kernel, op).collect();
-        if let Some(last) = under_way.iter().rposition(|acc| used.contains(acc)) {
-            let complete: Vec<Value> = under_way.drain(..=last).collect();
+        let waits_for = |(mma, acc): &(Op, Value)| used.contains(acc) || in_flight::shares_operand(kernel, op, *mma);
+        if let Some(last) = under_way.iter().rposition(waits_for) {
+            let complete: Vec<Value> = under_way.drain(..=last).map(|(_, acc)| acc).collect();
             in_flight::wait(Builder::before(kernel, op), &complete)?;
         }
         if mmas.contains(&op) {
             *kernel.kind_mut(op) = OpKind::MmaAsync {};
-            under_way.push(kernel.result(op, 0));
+            under_way.push((op, kernel.result(op, 0)));
         }
     }
     let end = kernel.terminator(body).ok_or_else(|| PassError::Internal("a loop without a terminator".into()))?;
     if !under_way.is_empty() {
-        in_flight::wait(Builder::before(kernel, end), &under_way)?;
+        let accs: Vec<Value> = under_way.into_iter().map(|(_, acc)| acc).collect();
+        in_flight::wait(Builder::before(kernel, end), &accs)?;
     }
     for free in frees {
         kernel.move_op(free, Position::Before(end));

@@ -122,6 +122,10 @@ impl PromotingLoop {
         let is_row = |op: &Op| !guarded.contains(op) && reads_row(kernel, *op);
         let rows = needed(kernel, body, ops.iter().copied().filter(is_row).collect());
         ops.iter().any(|op| is_row(op) && matches!(kernel.kind(*op), OpKind::BarrierWait {})).then_some(())?;
+        // Rows are read behind the wait for them, which does not come to the front.
+        (!early.iter().any(is_row)).then_some(())?;
+        let shares = |op: &Op| mmas.iter().any(|mma| in_flight::shares_operand(kernel, *op, mma.mma));
+        (!ops.iter().any(shares)).then_some(())?;
         // No dot needs another one, and all of a promotion can wait.
         let promotions = promotions(kernel, body, &results);
         let is_handed_on = results.iter().any(|result| kernel.users(*result).contains(&end));

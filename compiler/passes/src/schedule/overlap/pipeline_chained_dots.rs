@@ -127,7 +127,7 @@ impl ChainedDots {
         }
         let late = needed_by_last(kernel, &ops, &last, carried)?;
         // The dot's operand must be computed after the wait for the previous dot, which may read the same registers.
-        let operand = kernel.def_op(kernel.operand(last.mma, 0))?;
+        let operand = kernel.def_op(in_flight::registers_of(kernel, kernel.operand(last.mma, 0)))?;
         late.contains(&operand).then_some(())?;
         for op in &ops {
             let stays = late.contains(op) || last.all().contains(op) || dots.contains(op) || *op == end;

@@ -132,7 +132,7 @@ impl<'b> ResidentCopy<'b> {
         copies.issue(kernel, at, names, (buffer, full), None)
     }
 
-    /// The consumer's replacement of the store, and its arrival after the last loop.
+    /// The consumer's replacement of the store, and its arrival after the last loop, or what reads the operand behind it.
     pub fn consumer(&self, kernel: &mut Kernel, last: Op, phase: Value) -> Result<(), PassError> {
         let store = self.before.store;
         let mut builder = Builder::before(kernel, store);
@@ -140,8 +140,18 @@ impl<'b> ResidentCopy<'b> {
         let [full, empty] = self.barriers.at(&mut builder, zero)?;
         builder.barrier_wait(full, phase)?;
         kernel.erase(store);
+        let last = self.last_reader(kernel, last);
         Builder::after(kernel, last).barrier_arrive(empty)?;
         Ok(())
+    }
+
+    /// The last operation that reads the buffer, of those behind the last loop and this itself.
+    fn last_reader(&self, kernel: &Kernel, last: Op) -> Op {
+        let made = kernel.allocation(self.before.buffer);
+        let reads = |op: Op| kernel.op(op).operands.iter().any(|value| kernel.allocation(*value) == made);
+        let behind = kernel.op(last).parent.into_iter().flat_map(|block| kernel.ops(block));
+        let behind = behind.skip_while(|op| *op != last);
+        behind.filter(|op| rtc_ir::walk_op(kernel, *op).into_iter().any(reads)).last().unwrap_or(last)
     }
 }
 
