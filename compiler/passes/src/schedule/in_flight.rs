@@ -1,6 +1,6 @@
 //! Dots in flight: which can be, which registers they hold, and the waits for them.
 
-use rtc_ir::{Builder, Kernel, Op, OpKind, Value, ValueDef};
+use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Value, ValueDef, regions};
 use rtc_layout::Conversion;
 
 use crate::dependence::operands;
@@ -15,31 +15,70 @@ pub(crate) fn can_be(kernel: &Kernel, mma: Op) -> bool {
 
 /// Whether a loop carries the accumulators of a dot from one place to another, as where two accumulators take turns: registers
 /// are copied for that, and the copies may lie between the dot and the wait for it.
-fn changes_place(kernel: &Kernel, mma: Op) -> bool {
-    let ValueDef::Arg(body, number) = kernel.value(registers_of(kernel, kernel.operand(mma, 2))).def else {
-        return false;
-    };
-    let of = kernel.block(body).parent.filter(|of| matches!(kernel.kind(*of), OpKind::ForRange { .. }));
-    let Some(end) = of.and_then(|_| kernel.terminator(body)) else { return false };
+pub(crate) fn changes_place(kernel: &Kernel, mma: Op) -> bool {
+    let Some(body) = loop_body(kernel, mma) else { return false };
+    let from = places_before(kernel, mma, body);
+    let end = kernel.terminator(body).map_or(&[][..], |end| kernel.variadic(end));
+    let sums = sums_after(kernel, mma);
+    let to = end.iter().enumerate().filter(|(_, value)| sums.contains(value)).map(|(place, _)| place + 1);
+    to.into_iter().any(|to| from.iter().any(|from| *from != to))
+}
+
+/// The body of the innermost loop around an operation.
+fn loop_body(kernel: &Kernel, op: Op) -> Option<Block> {
+    let mut block = kernel.op(op).parent?;
+    loop {
+        let of = kernel.block(block).parent?;
+        if let OpKind::ForRange { .. } = kernel.kind(of) {
+            return Some(block);
+        }
+        block = kernel.op(of).parent?;
+    }
+}
+
+/// The numbers of the values that a loop hands to its body in whose registers the accumulators of a dot may be before it.
+fn places_before(kernel: &Kernel, mma: Op, body: Block) -> Vec<usize> {
+    let (mut open, mut seen, mut places) = (vec![kernel.operand(mma, 2)], Vec::new(), Vec::new());
+    while let Some(value) = open.pop().map(|value| registers_of(kernel, value)) {
+        if seen.contains(&value) {
+            continue;
+        }
+        seen.push(value);
+        match kernel.value(value).def {
+            ValueDef::Arg(block, number) if block == body => places.push(number as usize),
+            ValueDef::Arg(..) => {}
+            ValueDef::Result(op, number) => match kernel.kind(op) {
+                OpKind::MmaAwait {} => open.extend(kernel.variadic(op).get(number as usize)),
+                OpKind::IfElse {} => open.extend(regions::sources(kernel, value)),
+                kind if matrix_unit::is_dot(kind) => open.push(kernel.operand(op, 2)),
+                _ => {}
+            },
+        }
+    }
+    places
+}
+
+/// The accumulators of a dot, and what they are behind waits, further dots and branches.
+fn sums_after(kernel: &Kernel, mma: Op) -> Vec<Value> {
     let mut sums = vec![kernel.result(mma, 0)];
     let mut next = 0;
     while let Some(sum) = sums.get(next).copied() {
         next += 1;
         for user in kernel.users(sum) {
-            match kernel.kind(user) {
-                OpKind::MmaAwait {} => {
-                    let place = kernel.variadic(user).iter().position(|value| *value == sum);
-                    sums.extend(place.map(|place| kernel.result(user, place)));
-                }
-                kind if matrix_unit::is_dot(kind) && kernel.operand(user, 2) == sum => {
-                    sums.push(kernel.result(user, 0));
-                }
-                _ => {}
-            }
+            let place = || kernel.variadic(user).iter().position(|value| *value == sum);
+            let around = kernel.op(user).parent.and_then(|block| kernel.block(block).parent);
+            let further = match kernel.kind(user) {
+                OpKind::MmaAwait {} => place().map(|place| kernel.result(user, place)),
+                OpKind::Yields {} => around
+                    .filter(|around| matches!(kernel.kind(*around), OpKind::IfElse {}))
+                    .and_then(|around| place().map(|place| kernel.result(around, place))),
+                kind if matrix_unit::is_dot(kind) && kernel.operand(user, 2) == sum => Some(kernel.result(user, 0)),
+                _ => renamed(kernel, user).map(|_| kernel.result(user, 0)),
+            };
+            sums.extend(further.filter(|value| !sums.contains(value)));
         }
     }
-    let elsewhere = |(place, value): (usize, &Value)| sums.contains(value) && place + 1 != number as usize;
-    kernel.variadic(end).iter().enumerate().any(elsewhere)
+    sums
 }
 
 /// Whether an operation reads the registers of a dot's left operand. Until the dot is complete, only other dots may.

@@ -21,7 +21,7 @@ use rtc_layout::Conversion;
 
 use super::{add_makers, independent, run_under, takes_few_more, takes_of};
 use crate::laid::conversions::conversion_of;
-use crate::schedule::in_flight::{is_call, shares_operand};
+use crate::schedule::in_flight::{changes_place, is_call, shares_operand};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -89,7 +89,7 @@ fn mmas(kernel: &Kernel, of: Op) -> Vec<Mma> {
         }
         _ => None,
     };
-    kernel.ops(body).filter_map(mma).collect()
+    kernel.ops(body).filter_map(mma).filter(|mma| !changes_place(kernel, mma.of)).collect()
 }
 
 /// The conversions before an MMA whose results are used after it only, with what is made of them before it, in program order.

@@ -21,7 +21,7 @@ use rtc_ir::{Kernel, Op, OpKind, Phase};
 
 use super::guarded_mma::{is_movable, is_view, reads_row};
 use super::{independent, loops_of_partitions, run_under, takes_few_more};
-use crate::schedule::in_flight::is_call;
+use crate::schedule::in_flight::{changes_place, is_call};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
 /// The pass.
@@ -63,6 +63,7 @@ impl HiddenReads {
         let dots: Vec<usize> = (0..ops.len()).filter(|at| matches!(kernel.kind(ops[*at]), OpKind::Mma {})).collect();
         let place = *dots.last()?;
         let mma = ops[place];
+        (!changes_place(kernel, mma)).then_some(())?;
         // The wait for the operands is the last one before the dot, and what frees them is right behind it.
         let is_wait = |op: &Op| matches!(kernel.kind(*op), OpKind::BarrierWait {});
         let guard = ops[..place].iter().rposition(is_wait)?;

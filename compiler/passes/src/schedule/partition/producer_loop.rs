@@ -71,7 +71,13 @@ impl ProducerLoop {
                 _ => {}
             }
         }
-        Ok(())
+        // An operand that threads store again belongs to no dot.
+        let mmas = self.mmas(kernel);
+        let mut operands = self.transfers.iter().filter(|transfer| transfer.is_operand());
+        match operands.all(|transfer| first_reader(kernel, &mmas, transfer.buffer).is_some()) {
+            true => Ok(()),
+            false => Err(Refusal::ComputedOperand),
+        }
     }
 
     /// Its boxes, with the buffers that they are copied to.
@@ -84,15 +90,19 @@ impl ProducerLoop {
         let mmas = self.mmas(kernel);
         let mut heads: Vec<usize> = Vec::new();
         for buffer in self.transfers.iter().filter(|transfer| transfer.is_operand()).map(|transfer| transfer.buffer) {
-            let reads = |mma: &Op| (0..2).any(|n| sources_of(kernel, kernel.operand(*mma, n)).contains(&buffer));
-            let first = mmas.iter().position(reads).ok_or_else(|| missing("the dot that a copy is for"))?;
-            heads.push(first);
+            heads.push(first_reader(kernel, &mmas, buffer).ok_or_else(|| missing("the dot that a copy is for"))?);
         }
         let mut order = heads.clone();
         order.sort_unstable();
         order.dedup();
         Ok(heads.iter().filter_map(|head| order.iter().position(|other| other == head)).collect())
     }
+}
+
+/// The number of the first of these dots that has an operand from a buffer.
+fn first_reader(kernel: &Kernel, mmas: &[Op], buffer: Value) -> Option<usize> {
+    let reads = |mma: &Op| (0..2).any(|place| sources_of(kernel, kernel.operand(*mma, place)).contains(&buffer));
+    mmas.iter().position(reads)
 }
 
 /// Whether a tile is read from one of these buffers and only changes its layout.
