@@ -14,20 +14,26 @@ use super::{Cursor, Emitter, Type, Value, type_of};
 /// A value or block, by which it is looked up.
 type Key = *const std::ffi::c_void;
 
+/// What is found by values, types and blocks.
+type Found<K, V> = RefCell<HashMap<K, V>>;
+
+/// The elements of a vector.
+type Elements<'c> = Rc<[Value<'c>]>;
+
 /// What packs, unpacks and casts have been built.
 #[derive(Default)]
 pub(super) struct Vectors<'c> {
     /// The elements that a vector was packed from.
-    packed: RefCell<HashMap<Key, Rc<[Value<'c>]>>>,
+    packed: Found<Key, Elements<'c>>,
     /// The vector that a value is an element of, and its number.
-    origins: RefCell<HashMap<Key, (Value<'c>, usize)>>,
+    origins: Found<Key, (Value<'c>, usize)>,
     /// What a value was cast from.
-    sources: RefCell<HashMap<Key, Value<'c>>>,
+    sources: Found<Key, Value<'c>>,
     /// The elements of a vector that were taken in a block, for later operations of that block.
-    unpacked: RefCell<HashMap<(Key, Key), Rc<[Value<'c>]>>>,
+    unpacked: Found<(Key, Key), Elements<'c>>,
     /// A value cast to a type in a block, for the same.
-    casts: RefCell<HashMap<(Key, Type<'c>, Key), Value<'c>>>,
-    poisons: RefCell<HashMap<Type<'c>, Value<'c>>>,
+    casts: Found<(Key, Type<'c>, Key), Value<'c>>,
+    poisons: Found<Type<'c>, Value<'c>>,
 }
 
 fn key(value: Value<'_>) -> Key {
