@@ -2,8 +2,8 @@
 //!
 //! Lowering packs the elements of an operation's result and unpacks them again for the next one. What undoes itself is not
 //! built: elements of a vector packed again are the vector, those of a packed vector are what was packed, and a cast back is
-//! the value. Without that, two thirds of a matrix multiplication's operations were such pairs, which all passes of MLIR and
-//! the first of LLVM went through.
+//! the value. Without that, a third of a matrix multiplication's operations were such pairs, which all passes of MLIR and the
+//! first of LLVM went through.
 
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 

@@ -20,8 +20,8 @@ pub(crate) fn changes_place(kernel: &Kernel, mma: Op) -> bool {
     let from = places_before(kernel, mma, body);
     let end = kernel.terminator(body).map_or(&[][..], |end| kernel.variadic(end));
     let sums = sums_after(kernel, mma);
-    let to = end.iter().enumerate().filter(|(_, value)| sums.contains(value)).map(|(place, _)| place + 1);
-    to.into_iter().any(|to| from.iter().any(|from| *from != to))
+    let mut to = end.iter().enumerate().filter(|(_, value)| sums.contains(value)).map(|(place, _)| place + 1);
+    to.any(|to| from.iter().any(|from| *from != to))
 }
 
 /// The body of the innermost loop around an operation.

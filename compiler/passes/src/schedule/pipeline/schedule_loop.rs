@@ -109,9 +109,10 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
     let mma = mmas_in_flight(kernel, op).is_some();
     // With a single slot no copy overlaps a dot of the same block.
     let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
-    let saves_a_slot = !has_dots_of_threads(kernel, op) && held(wished - 1) >= least;
+    let by_unit = !has_dots_of_threads(kernel, op);
+    let saves_a_slot = by_unit && held(wished - 1) >= least;
     // Each iteration has a slot of its own, so that all copies are begun before the loop.
-    let fills_once = wished == trips && !has_dots_of_threads(kernel, op);
+    let fills_once = wished == trips && by_unit;
     if fills_once && !saves_a_slot {
         return RingPlan { slots: trips, ahead: trips, pending: u32::from(mma) };
     }
