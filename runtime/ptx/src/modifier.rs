@@ -28,7 +28,7 @@ modifiers! {
     // Types.
     U8 = "u8", U16 = "u16", U32 = "u32", U64 = "u64", S8 = "s8", S16 = "s16", S32 = "s32", S64 = "s64",
     B8 = "b8", B16 = "b16", B32 = "b32", B64 = "b64", B128 = "b128", F16 = "f16", F16x2 = "f16x2", Bf16 = "bf16",
-    Bf16x2 = "bf16x2", F32 = "f32", F64 = "f64", Pred = "pred", Tf32 = "tf32", E4m3 = "e4m3",
+    Bf16x2 = "bf16x2", F32 = "f32", F32x2 = "f32x2", F64 = "f64", Pred = "pred", Tf32 = "tf32", E4m3 = "e4m3",
     E5m2 = "e5m2", E4m3x2 = "e4m3x2", E5m2x2 = "e5m2x2", U16x2 = "u16x2", S16x2 = "s16x2",
     // Rounding and number handling.
     Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi",

@@ -82,15 +82,15 @@ macro_rules! instructions {
 
 instructions! {
     // Integer and floating arithmetic.
-    Add "add" "d s s" "@int|u16x2|s16x2; sat s32; cc u32|s32|u64|s64; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2";
+    Add "add" "d s s" "@int|u16x2|s16x2; sat s32; cc u32|s32|u64|s64; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2; @rnd? sat? f32 f16|bf16; @rnd? ftz? f32x2";
     Addc "addc" "d s s" "cc? u32|s32|u64|s64";
-    Sub "sub" "d s s" "@int; sat s32; cc u32|s32|u64|s64; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2";
+    Sub "sub" "d s s" "@int; sat s32; cc u32|s32|u64|s64; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2; @rnd? sat? f32 f16|bf16; @rnd? ftz? f32x2";
     Subc "subc" "d s s" "cc? u32|s32|u64|s64";
-    Mul "mul" "d s s" "lo|hi|wide @int; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2";
+    Mul "mul" "d s s" "lo|hi|wide @int; @rnd? ftz? sat? f32; @rnd? f64; rn? ftz? sat? f16|f16x2; rn? bf16|bf16x2; @rnd? ftz? f32x2";
     Mul24 "mul24" "d s s" "lo|hi u32|s32";
     Mad "mad" "d s s s" "lo|hi|wide @int; hi sat s32; lo|hi cc u32|s32|u64|s64; @rnd ftz? sat? f32; @rnd f64";
     Madc "madc" "d s s s" "lo|hi cc? u32|s32|u64|s64";
-    Fma "fma" "d s s s" "@rnd ftz? sat? f32; @rnd f64; rn ftz? sat? f16|f16x2; rn ftz? relu f16|f16x2; rn relu? bf16|bf16x2";
+    Fma "fma" "d s s s" "@rnd ftz? sat? f32; @rnd f64; rn ftz? sat? f16|f16x2; rn ftz? relu f16|f16x2; rn relu? bf16|bf16x2; @rnd sat? f32 f16|bf16; @rnd ftz? f32x2";
     Div "div" "d s s" "@int; approx|full ftz? f32; @rnd ftz? f32; @rnd f64";
     Rem "rem" "d s s" "@int";
     Abs "abs" "d s" "s16|s32|s64; ftz? f32|f16|f16x2; f64|bf16|bf16x2";

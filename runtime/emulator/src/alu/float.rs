@@ -30,18 +30,18 @@ fn f(x: u64) -> f32 {
 }
 
 /// Flushes an operand if the instruction has `.ftz`.
-fn operand(x: u64, flags: Flags) -> f32 {
+pub(super) fn operand(x: u64, flags: Flags) -> f32 {
     if flags.has(Flags::FTZ) { flush(f(x)) } else { f(x) }
 }
 
 /// Flushes and saturates a result, and makes its NaN canonical.
-fn result(x: f32, flags: Flags) -> u64 {
+pub(super) fn result(x: f32, flags: Flags) -> u64 {
     let x = if flags.has(Flags::FTZ) { flush(x) } else { x };
     let x = if flags.has(Flags::SAT) { saturate(x) } else { x };
     u64::from(bits32(x))
 }
 
-fn binary(operation: Operation, a: f32, b: f32, flags: Flags) -> f32 {
+pub(super) fn binary(operation: Operation, a: f32, b: f32, flags: Flags) -> f32 {
     match (flags.round(), operation) {
         (Round::Nearest, Operation::Add) => a + b,
         (Round::Nearest, Operation::Sub) => a - b,
@@ -51,7 +51,7 @@ fn binary(operation: Operation, a: f32, b: f32, flags: Flags) -> f32 {
     }
 }
 
-fn fused(a: f32, b: f32, c: f32, flags: Flags) -> f32 {
+pub(super) fn fused(a: f32, b: f32, c: f32, flags: Flags) -> f32 {
     if flags.has(Flags::FTZ)
         && let Some(flushed) = tiny(add_odd(f64::from(a) * f64::from(b), c.into()), flags)
     {
@@ -64,7 +64,7 @@ fn fused(a: f32, b: f32, c: f32, flags: Flags) -> f32 {
 }
 
 /// A product.
-fn product(a: f32, b: f32, flags: Flags) -> f32 {
+pub(super) fn product(a: f32, b: f32, flags: Flags) -> f32 {
     let flushed = || tiny(f64::from(a) * f64::from(b), flags);
     flushed().unwrap_or_else(|| binary(Operation::Mul, a, b, flags))
 }

@@ -10,6 +10,7 @@ mod convert;
 mod float;
 mod half;
 mod integer;
+mod mixed;
 
 pub use compare::second as setp_second;
 pub use integer::carry;
@@ -200,7 +201,8 @@ pub fn form(instruction: &Instruction) -> Option<Form> {
     use Opcode::*;
     match instruction.opcode {
         Add | Sub | Mul | Mad | Fma | Div | Abs | Neg | Min | Max => {
-            integer::form(instruction).or_else(|| float::form(instruction)).or_else(|| half::form(instruction))
+            let mixed = integer::form(instruction).or_else(|| mixed::form(instruction));
+            mixed.or_else(|| float::form(instruction)).or_else(|| half::form(instruction))
         }
         Rem | Sad | Dp4a | Dp2a | Mul24 | Addc | Subc | Madc => integer::form(instruction),
         Rcp | Sqrt | Rsqrt | Lg2 | Sin | Cos | Copysign | Testp => float::form(instruction),

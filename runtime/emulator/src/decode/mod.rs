@@ -369,7 +369,7 @@ impl Decoder {
         let mask = crate::numeric::convert::mask(width);
         match immediate {
             Immediate::Integer { bits, .. } => {
-                if is_float(ty) && width > 16 && !matches!(ty, Modifier::F16x2 | Modifier::Bf16x2) {
+                if is_float(ty) && width > 16 && !matches!(ty, Modifier::F16x2 | Modifier::Bf16x2 | Modifier::F32x2) {
                     return self.invalid("an integer where a floating-point number is needed");
                 }
                 Ok(if ty == Modifier::Pred { u64::from(bits != 0) } else { bits & mask })

@@ -253,7 +253,7 @@ fn class(kind: &Kind, text: &str) -> Class {
         "setp" | "set" | "selp" | "slct" | "testp" => Class::Compare,
         "sqrt" | "rsqrt" | "rcp" | "ex2" | "lg2" | "sin" | "cos" | "tanh" => Class::Special,
         _ if types.contains(&"f64") => Class::Fp64,
-        _ if types.contains(&"f32") => Class::Fp32,
+        _ if types.contains(&"f32") || types.contains(&"f32x2") => Class::Fp32,
         _ if types.iter().any(|ty| ["f16", "f16x2", "bf16", "bf16x2"].contains(ty)) => Class::Half,
         _ => Class::Integer,
     }
