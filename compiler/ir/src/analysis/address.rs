@@ -38,6 +38,9 @@ pub struct Address {
     pub wraps: Wraps,
 }
 
+/// The most elements of a row of unknown length by which programs are taken to be apart within it.
+const LONGEST_ROW: i128 = 1 << 16;
+
 impl Affine<'_> {
     /// The address of a pointer or a tile of pointers, if it is affine in the indices of each dimension. The mask of
     /// the access assigns the offsets that it compares to dimensions; an offset with the stride of a dimension belongs
@@ -101,11 +104,17 @@ impl Affine<'_> {
         let length =
             |axis: &AddressAxis| axis.stride.terms().first().map_or((0, 0), |t| (t.symbols.len(), t.factor.abs()));
         order.sort_by_key(|i| std::cmp::Reverse(length(&axes[*i])));
+        let constant = |axis: &AddressAxis| axis.stride.value().filter(|stride| *stride > 1);
+        let row = axes.iter().filter_map(constant).min().unwrap_or(LONGEST_ROW);
         let mut left = Poly::default();
         for term in rest.terms() {
             let taken = order.iter().find_map(|i| {
                 let [stride] = axes[*i].stride.terms() else { return None };
                 let index = term.divided(stride)?;
+                // Longer than a row: the stride of another dimension, which may be more than a coordinate has bits for.
+                if stride.factor == 1 && stride.symbols.is_empty() && index.factor.abs() > row {
+                    return None;
+                }
                 // Next to a constant stride the stride of another dimension looks like a number of elements.
                 let known = !stride.symbols.is_empty() || !index.symbols.iter().any(|s| self.is_argument(*s));
                 known.then(|| axes[*i].start.plus(&Poly::term(index), 1)).flatten().map(|start| (*i, start))

@@ -14,6 +14,8 @@
 //! otherwise the kernel is unchanged; the other side may be anything, since a value below -1 compares like -1, and no
 //! difference overflows. Masks of memory accesses and of clamped rows are left alone: later passes analyse them.
 
+use std::collections::HashSet;
+
 use rtc_ir::analysis::Ranges;
 use rtc_ir::{Builder, Kernel, Literal, Op, OpKind, Phase, Predicate, Scalar, Value, regions, view};
 
@@ -32,7 +34,10 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
         return Ok(());
     }
     let ranges = Ranges::new(kernel);
-    candidates.retain(|found| ranges.expected(kernel.operand(found.compare, found.side)).low >= 0);
+    candidates.retain(|found| {
+        let keys = kernel.operand(found.compare, found.side);
+        ranges.expected(keys).low >= 0 && !is_of_unknown_sign(kernel, &ranges, keys)
+    });
     let low: Vec<bool> = candidates
         .iter()
         .map(|found| ranges.expected(kernel.operand(found.compare, 1 - found.side)).low < -1)
@@ -98,6 +103,22 @@ impl IndexCompare {
         kernel.set_operand(compare, 1 - side, difference);
         Ok(())
     }
+}
+
+/// Whether a value follows from a quotient or a remainder whose divisor may be negative: the expected range does not know that.
+fn is_of_unknown_sign(kernel: &Kernel, ranges: &Ranges<'_>, value: Value) -> bool {
+    let (mut open, mut seen) = (vec![value], HashSet::new());
+    while let Some(value) = open.pop() {
+        let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
+        let operands = &kernel.op(op).operands;
+        if let OpKind::DivSI {} | OpKind::RemSI {} = kernel.kind(op)
+            && ranges.of(operands[1]).low < 1
+        {
+            return true;
+        }
+        open.extend(operands);
+    }
+    false
 }
 
 /// Whether a mask does nothing but choose between values, none of which it compares: clamped rows are recognized later

@@ -129,6 +129,19 @@ impl Names<'_> {
         Ok(BoxCoordinates(place))
     }
 
+    /// Whether a size is a number of 32 bits itself.
+    fn is_narrow(&self, kernel: &Kernel, size: &Poly) -> bool {
+        let is_int = |symbol: &Symbol| match symbol {
+            Symbol::Scalar(value) => kernel.value_type(*value).elem().is_some_and(|elem| elem.bits() <= 32),
+            _ => true,
+        };
+        match size.terms() {
+            [term] if term.symbols.is_empty() => i32::try_from(term.factor).is_ok(),
+            [term] => term.factor == 1 && term.symbols.len() == 1 && term.symbols.iter().all(is_int),
+            terms => terms.is_empty(),
+        }
+    }
+
     /// A coordinate, but one with which a box of that length lies behind the tensor where some size is 0, for which the map has
     /// 1. Before the tensor, copies out of shared memory are illegal instructions on an H200.
     fn or_behind(
@@ -140,11 +153,12 @@ impl Names<'_> {
         length: u32,
     ) -> Result<Value, PassError> {
         for size in sizes {
-            let size = self.sum(kernel, before, size)?;
+            // The host computes sizes in 64 bits: one more than the greatest integer is no negative number.
+            let elem = if self.is_narrow(kernel, size) { Elem::I32 } else { Elem::I64 };
+            let size = self.sum_in(kernel, before, size, elem)?;
             let mut builder = Builder::before(kernel, before);
-            let ty = Type::Scalar(Elem::I32);
-            let zero = builder.constant_of(Literal::Int(0), ty)?;
-            let behind = builder.constant_of(Literal::Int(length.into()), ty)?;
+            let zero = builder.constant_of(Literal::Int(0), Type::Scalar(elem))?;
+            let behind = builder.constant_of(Literal::Int(length.into()), Type::Scalar(Elem::I32))?;
             let is_there = builder.cmpi(size, zero, Predicate::Gt)?;
             at = builder.select(is_there, at, behind)?;
         }
