@@ -52,6 +52,7 @@ mod memory;
 mod operations;
 mod record;
 mod reduce;
+mod rescale;
 mod scan;
 mod scratch;
 mod shape;

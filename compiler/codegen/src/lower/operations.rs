@@ -66,6 +66,7 @@ impl Lowering<'_, '_> {
             OpKind::SubF {} if self.byte_less_integer(op)? => Ok(()),
             OpKind::SubF {} => self.each(op, |[a, b]| e.subf(a, b, fuse)),
             OpKind::MulF {} => self.each(op, |[a, b]| e.mulf(a, b, fuse)),
+            OpKind::Rescale {} => self.rescale(op),
             OpKind::DivF {} if wide => self.each(op, |[a, b]| e.divf(a, b, false)),
             OpKind::DivF {} => self.divide(op, elem),
             OpKind::DivFApprox {} => self.each(op, |[a, b]| e.intrinsic("llvm.nvvm.div.approx.f", &[a, b], e.ty.f32)),

@@ -89,7 +89,7 @@ fn shortcut(kind: &OpKind, elem: Elem) -> Option<fn(u64, u64) -> u64> {
         (OpKind::AndI {}, _) => |a, b| a & b,
         (OpKind::AddF {}, Elem::Num(crate::Scalar::F32)) => |a, b| float(a, b, |a, b| a + b),
         (OpKind::SubF {}, Elem::Num(crate::Scalar::F32)) => |a, b| float(a, b, |a, b| a - b),
-        (OpKind::MulF {}, Elem::Num(crate::Scalar::F32)) => |a, b| float(a, b, |a, b| a * b),
+        (OpKind::MulF {} | OpKind::Rescale {}, Elem::Num(crate::Scalar::F32)) => |a, b| float(a, b, |a, b| a * b),
         _ => return None,
     })
 }

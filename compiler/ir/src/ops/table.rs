@@ -103,6 +103,7 @@ define_ops! {
     addf AddF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a + b)), "Sum." -> Value;
     subf SubF {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a - b)), "Difference." -> Value;
     mulf MulF {} (lhs, rhs) [] 0 COMM, same_float, Each(|c, v| c.float2(v, |a, b| a * b)), "Product." -> Value;
+    rescale Rescale {} (value, factor) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a * b)), "Product; a warp whose factors are all one has no work." -> Value;
     divf DivF {} (lhs, rhs) [] 0 EACH, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Quotient; within 2 ulp in `f32` (`div.full`), exact in `f64`." -> Value;
     divf_approx DivFApprox {} (lhs, rhs) [] 0 EACH, same_f32, Each(|c, v| c.float2(v, |a, b| a / b)), "Quotient of `f32` for divisors up to 2^126; `div.approx`." -> Value;
     divf_rn DivFRn {} (lhs, rhs) [] 0 EXACT, same_float, Each(|c, v| c.float2(v, |a, b| a / b)), "Correctly rounded quotient." -> Value;

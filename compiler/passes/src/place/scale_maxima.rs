@@ -85,9 +85,10 @@ impl ScaledMaximum {
         }
         let mut map: ValueMap = [(source, self.of)].into_iter().collect();
         let unscaled = kernel.clone_whole(self.reduce, &mut map);
-        let Some(factor) = self.unknown else {
+        let positive = self.unknown.is_none_or(|factor| is_positive(kernel, factor));
+        let Some(factor) = self.unknown.filter(|_| !positive) else {
             kernel.insert_op(unscaled, rtc_ir::Position::Before(self.reduce));
-            let scaled = scaled(&mut Builder::after(kernel, unscaled), unscaled, self.by, None)?;
+            let scaled = scaled(&mut Builder::after(kernel, unscaled), unscaled, self.by, self.unknown)?;
             kernel.replace_uses(result, scaled);
             kernel.erase(self.reduce);
             return Ok(());
@@ -130,6 +131,23 @@ impl ScaledMaximum {
         let other = if other_is_negative { builder.negf(other)? } else { other };
         Ok(builder.fma(self.of, by, other)?)
     }
+}
+
+/// Whether a scalar is chosen so that it is positive and finite: `select %c > 0 and %c < inf, %c, 1`.
+fn is_positive(kernel: &Kernel, scalar: Value) -> bool {
+    let Some(chosen) = view::Select::defining(kernel, scalar) else { return false };
+    let bounds = view::AndI::defining(kernel, chosen.condition()).map(|both| [both.lhs(), both.rhs()]);
+    let holds = |side: Value, than: f32, kind: Predicate| {
+        let sides = view::CmpF::defining(kernel, side);
+        sides.is_some_and(|sides| {
+            sides.lhs() == chosen.lhs()
+                && constant_bits(kernel, sides.rhs()) == Some(u64::from(than.to_bits()))
+                && matches!(kernel.def_op(side).map(|op| kernel.kind(op)), Some(OpKind::CmpF { predicate }) if *predicate == kind)
+        })
+    };
+    let other = constant_bits(kernel, chosen.rhs()).map(|bits| f32::from_bits(bits as u32));
+    bounds.is_some_and(|[above, below]| holds(above, 0.0, Predicate::Gt) && holds(below, f32::INFINITY, Predicate::Lt))
+        && other.is_some_and(|other| other > 0.0 && other.is_finite())
 }
 
 /// The results of a reduction times a number.

@@ -13,10 +13,11 @@
 //! time, two at a time follow, so that a short rest does not wait for each iteration alone. A loop with few short iterations
 //! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
 //! loads can be done before the first store. Loops with dots are left to the passes that pipeline them, but where masks choose
-//! between elements of tiles, as for causal attention: then the first loop has no masks. `loop_unroll_factor` is obeyed
+//! between elements of tiles, as for causal attention: then the first loop has no masks, or the masks are under a branch. `loop_unroll_factor` is obeyed
 //! anywhere; if the body has a branch for the iteration that is cut off by the end, the first loop goes without it.
 
 mod body;
+mod branches;
 mod guards;
 
 use rtc_ir::{Block, Builder, Elem, Kernel, Literal, Op, OpKind, Phase, Position, Predicate, Type, Value, view};
@@ -37,6 +38,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     for op in rtc_ir::walk(kernel).into_iter().rev() {
         if let Some(plan) = SplitPlan::of(kernel, op) {
             changed |= match plan.most {
+                _ if plan.of_selects && branches::suits(kernel, cx, op, &plan)? => branches::apply(kernel, op, &plan)?,
                 Some(most) => take_all(kernel, op, &plan, most)?,
                 None => {
                     let is_split = split(kernel, op, &plan)?;
@@ -68,6 +70,8 @@ struct SplitPlan {
     guards: Vec<Guard>,
     /// Whether the rest is split again, into two iterations at a time.
     splits_rest: bool,
+    /// Whether the masks only choose between elements, in a loop with dots.
+    of_selects: bool,
 }
 
 impl SplitPlan {
@@ -78,8 +82,8 @@ impl SplitPlan {
         let (lower, upper, step) = (range.lower(), range.upper(), range.step());
         let step = i64::from(rtc_ir::constant_bits(kernel, step)? as u32 as i32);
         (kernel.value_type(lower) == Type::Scalar(Elem::I32) && step > 0).then_some(())?;
-        let (most, guards, splits_rest) = Default::default();
-        Some(SplitPlan { lower, upper, step, factor: 1, most, guards, splits_rest })
+        let (most, guards, splits_rest, of_selects) = Default::default();
+        Some(SplitPlan { lower, upper, step, factor: 1, most, guards, splits_rest, of_selects })
     }
 
     /// The plan for a loop that gains by it.
@@ -94,6 +98,7 @@ impl SplitPlan {
         }
         let Some(body) = Body::of(kernel, op) else {
             plan.guards = guards::of_selects(kernel, op);
+            plan.of_selects = true;
             return (!plan.guards.is_empty() && body::of_dots(kernel, op)).then_some(plan);
         };
         plan.guards = guards::of_loop(kernel, op);
@@ -315,10 +320,12 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
             // A bound that is negative in 32 bits.
             let most = number(build, i64::from(i32::MAX) - guard.rise)?;
             let wraps = build.cmpi(bound, most, Predicate::Gt)?;
-            room = build.select(wraps, zero, room)?;
+            room = build.select(wraps, lower, room)?;
         }
-        let mut limit = build.maxsi(room, zero)?;
+        // Only a loop from 0 on has a guard with a scale; with others the bound may be negative and the index below it.
+        let mut limit = room;
         if guard.scale > 1 {
+            limit = build.maxsi(room, zero)?;
             let (up, scale) = (number(build, guard.scale - 1)?, number(build, guard.scale)?);
             limit = build.addi(limit, up)?;
             limit = build.divui(limit, scale)?;

@@ -8,6 +8,7 @@ pub mod hide_rows;
 pub mod issue_async_dots;
 pub mod overlap_promotion;
 pub mod pipeline_chained_dots;
+mod rescale;
 
 use std::collections::HashSet;
 
@@ -38,8 +39,8 @@ fn loops_of_partitions(kernel: &Kernel) -> Vec<(Op, u32)> {
     loops
 }
 
-/// The registers within which dots in flight have to fit: the assembler reserves those for them that a thread has at the start,
-/// and otherwise serializes dots.
+/// The registers within which the accumulators of dots in flight have to fit: the assembler reserves those for them that a thread
+/// has at the start, and otherwise serializes dots.
 fn registers_in_flight(kernel: &Kernel) -> u32 {
     kernel.registers_at_start().unwrap_or(REGISTERS_PER_THREAD)
 }

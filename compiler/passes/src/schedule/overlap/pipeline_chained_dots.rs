@@ -25,10 +25,10 @@
 use std::collections::HashSet;
 
 use rtc_abi::Plan;
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Value, view};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Value, view};
 
 use super::guarded_mma::{GuardedMma, is_movable, is_view, reads_row};
-use super::{add_makers, expand_with_dots, loops_of_partitions, registers_in_flight};
+use super::{add_makers, expand_with_dots, loops_of_partitions, registers_in_flight, rescale};
 use crate::dependence::{DotDependences, operands};
 use crate::pass::missing;
 use crate::schedule::in_flight;
@@ -155,10 +155,10 @@ impl ChainedDots {
         is_valid.then_some(ChainedDots { of, first, last, results, acc, order })
     }
 
-    /// The registers that the dots hold while they are in flight.
+    /// The registers of the accumulators that are in flight together. The assembler reserves none for operands.
     fn registers(&self, kernel: &Kernel) -> u32 {
-        let of_last = [kernel.result(self.last.mma, 0), kernel.operand(self.last.mma, 0)];
-        self.results.iter().chain(&of_last).map(|value| words_of_tile(kernel, *value)).sum()
+        let last = [kernel.result(self.last.mma, 0)];
+        self.results.iter().chain(&last).map(|value| words_of_tile(kernel, *value)).sum()
     }
 
     /// Begins the dots without waiting for them, and waits for those before the last one behind it, for the last one in the
@@ -170,6 +170,8 @@ impl ChainedDots {
         let before = in_flight::wait(Builder::before(kernel, start), &[carried])?;
         self.order.insert(0, (before, 1));
         let last = self.last.mma;
+        let own = kernel.allocation(view::BarrierArrive::at(kernel, self.last.arrive).barrier());
+        rescale::skip_where_one(kernel, last);
         let begun = self.first.last().ok_or_else(|| missing("a dot"))?.mma;
         let mut waits = Vec::new();
         for result in &self.results {
@@ -177,9 +179,38 @@ impl ChainedDots {
         }
         let place = self.order.iter().position(|(op, _)| *op == last).ok_or_else(|| missing("a dot"))? + 1;
         self.order.splice(place..place, waits.iter().map(|wait| (*wait, 0)));
-        expand_with_dots(kernel, self.of, self.order, &mmas, &waits)?;
-        Ok(())
+        let expanded = expand_with_dots(kernel, self.of, self.order, &mmas, &waits)?;
+        arrive_before_epilogue(kernel, expanded.of, own)
     }
+}
+
+/// Moves arrivals behind the loop in front of its epilogue: what the epilogue reads of shared memory has a barrier of its own,
+/// `own`, so that what else was read, such as the rows of Q, is read no more. A producer can then bring that for the next
+/// program under the last dot.
+fn arrive_before_epilogue(kernel: &mut Kernel, steady: Op, own: Option<Op>) -> Result<(), PassError> {
+    let around =
+        kernel.op(steady).parent.and_then(|block| kernel.block(block).parent).ok_or_else(|| missing("a branch"))?;
+    let behind = kernel.op(around).parent.into_iter().flat_map(|block| kernel.ops(block));
+    let behind = behind.skip_while(|op| *op != around).skip(1);
+    let is_arrival = |op: &Op| view::BarrierArrive::of(kernel, *op).is_some();
+    let arrivals = behind.take_while(|op| is_arrival(op) || kernel.only_computes(*op)).filter(is_arrival);
+    let arrivals: Vec<Op> = arrivals.collect();
+    for arrival in arrivals {
+        let barrier = view::BarrierArrive::at(kernel, arrival).barrier();
+        if kernel.allocation(barrier) == own || !is_before(kernel, barrier, around) {
+            continue;
+        }
+        let none = kernel.op(around).blocks[1];
+        let end = kernel.terminator(none).ok_or_else(|| missing("an end"))?;
+        Builder::before(kernel, end).barrier_arrive(barrier)?;
+        kernel.move_op(arrival, Position::After(steady));
+    }
+    Ok(())
+}
+
+/// Whether a value is there before an operation of the same or an inner block.
+fn is_before(kernel: &Kernel, value: Value, op: Op) -> bool {
+    kernel.def_op(value).is_none_or(|made| kernel.op(made).parent != kernel.op(op).parent || kernel.is_before(made, op))
 }
 
 /// The results of the dots before the last one that other operations than dots use, if these come after all of them. One that

@@ -141,7 +141,7 @@ pub(super) fn of_selects(kernel: &Kernel, op: Op) -> Vec<Guard> {
 }
 
 /// Whether an operation chooses between so many elements of a thread that a loop without it is worth having.
-fn selects_many(kernel: &Kernel, op: Op) -> bool {
+pub(super) fn selects_many(kernel: &Kernel, op: Op) -> bool {
     let OpKind::Select {} = kernel.kind(op) else { return false };
     let result = kernel.value_type(kernel.result(op, 0));
     let elements = result.shape().map_or(0, |shape| shape.numel() / u64::from(kernel.group_of(op).threads()));
@@ -149,7 +149,7 @@ fn selects_many(kernel: &Kernel, op: Op) -> bool {
 }
 
 /// Adds the masks all of which a condition requires.
-fn add_masks(kernel: &Kernel, condition: Value, masks: &mut Vec<Value>) {
+pub(super) fn add_masks(kernel: &Kernel, condition: Value, masks: &mut Vec<Value>) {
     let Some(op) = kernel.def_op(condition) else { return masks.push(condition) };
     match kernel.kind(op) {
         OpKind::AndI {} => {
