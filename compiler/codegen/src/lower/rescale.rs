@@ -1,6 +1,6 @@
 //! `rescale`: a product that warps skip where all their factors are one.
 
-use rtc_ir::Op;
+use rtc_ir::{Op, view};
 
 use super::Lowering;
 use crate::emit::{Cmpf, type_of};
@@ -9,8 +9,9 @@ use crate::error::{CodegenError, Result};
 impl Lowering<'_, '_> {
     pub(super) fn rescale(&self, op: Op) -> Result<()> {
         let e = self.e;
-        let values = self.get(self.kernel.operand(op, 0))?;
-        let factors = self.get(self.kernel.operand(op, 1))?;
+        let rescale = view::Rescale::at(self.kernel, op);
+        let values = self.get(rescale.value())?;
+        let factors = self.get(rescale.factor())?;
         // A thread's factors repeat: an accumulator has a factor for each row.
         let mut distinct = Vec::new();
         for factor in factors.iter() {

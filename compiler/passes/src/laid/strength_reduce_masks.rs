@@ -110,13 +110,15 @@ fn is_of_unknown_sign(kernel: &Kernel, ranges: &Ranges<'_>, value: Value) -> boo
     let (mut open, mut seen) = (vec![value], HashSet::new());
     while let Some(value) = open.pop() {
         let Some(op) = kernel.def_op(value).filter(|op| seen.insert(*op)) else { continue };
-        let operands = &kernel.op(op).operands;
-        if let OpKind::DivSI {} | OpKind::RemSI {} = kernel.kind(op)
-            && ranges.of(operands[1]).low < 1
-        {
+        let divisor = match kernel.kind(op) {
+            OpKind::DivSI {} => Some(view::DivSI::at(kernel, op).rhs()),
+            OpKind::RemSI {} => Some(view::RemSI::at(kernel, op).rhs()),
+            _ => None,
+        };
+        if divisor.is_some_and(|divisor| ranges.of(divisor).low < 1) {
             return true;
         }
-        open.extend(operands);
+        open.extend(&kernel.op(op).operands);
     }
     false
 }

@@ -22,7 +22,7 @@ const LEAST: u32 = 64;
 
 /// Lets warps skip the rescaling of the accumulator of a dot, if it has this form and is large.
 pub(super) fn skip_where_one(kernel: &mut Kernel, mma: Op) {
-    let acc = kernel.operand(mma, 2);
+    let acc = view::Mma::at(kernel, mma).acc();
     let Some(product) = kernel.def_op(acc) else { return };
     let Some(sides) = view::MulF::of(kernel, product) else { return };
     let (lhs, rhs) = (sides.lhs(), sides.rhs());
@@ -44,10 +44,7 @@ fn is_rescale(kernel: &Kernel, mut value: Value) -> bool {
     while let Some(from) = kernel.def_op(value).and_then(|made| kernel.forwarded(made)) {
         value = from;
     }
-    let Some(power) = kernel.def_op(value).filter(|made| matches!(kernel.kind(*made), OpKind::Exp2 { .. })) else {
-        return false;
-    };
-    let power = kernel.operand(power, 0);
+    let Some(power) = view::Exp2::defining(kernel, value).map(|exponential| exponential.value()) else { return false };
     let factors = kernel.def_op(power).and_then(|made| view::MulF::of(kernel, made));
     let differences = factors.map_or([power; 2], |product| [product.lhs(), product.rhs()]);
     differences.into_iter().any(|value| {

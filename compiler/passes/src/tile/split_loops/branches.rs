@@ -143,7 +143,7 @@ fn put_under_branch(kernel: &mut Kernel, select: Op, makers: &[Op], holds: Value
         let product = kernel.def_op(product).ok_or_else(|| missing("a product"))?;
         kernel.set_operand(product, 0, result);
     }
-    let whole = kernel.operand(select, 1);
+    let whole = view::Select::at(kernel, select).lhs();
     let blocks = [kernel.new_block(), kernel.new_block()];
     let ty = kernel.value_type(result);
     let mut builder = Builder::before(kernel, select);
