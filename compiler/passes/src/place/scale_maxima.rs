@@ -85,8 +85,7 @@ impl ScaledMaximum {
         }
         let mut map: ValueMap = [(source, self.of)].into_iter().collect();
         let unscaled = kernel.clone_whole(self.reduce, &mut map);
-        let positive = self.unknown.is_none_or(|factor| is_positive(kernel, factor));
-        let Some(factor) = self.unknown.filter(|_| !positive) else {
+        let Some(factor) = self.unknown.filter(|factor| !is_positive(kernel, *factor)) else {
             kernel.insert_op(unscaled, rtc_ir::Position::Before(self.reduce));
             let scaled = scaled(&mut Builder::after(kernel, unscaled), unscaled, self.by, self.unknown)?;
             kernel.replace_uses(result, scaled);
