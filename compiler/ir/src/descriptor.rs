@@ -79,6 +79,39 @@ impl DescType {
         }
     }
 
+    /// The type with the shape of a buffer that consists of several boxes.
+    pub fn of_buffer(&self, buffer: &[u32]) -> DescType {
+        let ones = self.shape.rank().saturating_sub(buffer.len());
+        let shape: Vec<u32> = self.shape[..ones].iter().chain(buffer).copied().collect();
+        DescType { shape: Shape::new(&shape).unwrap_or(self.shape), ..*self }
+    }
+
+    /// Where the boxes start that a buffer of this shape consists of, by its dimensions; the last dimension changes slowest.
+    pub fn parts(&self, buffer: &[u32]) -> Vec<Vec<u32>> {
+        let part = &self.shape[self.shape.rank().saturating_sub(buffer.len())..];
+        let counts: Vec<u32> = buffer.iter().zip(part).map(|(whole, part)| whole / part).collect();
+        let starts = (0..counts.iter().product()).map(|mut number: u32| {
+            let along = |(count, part): (&u32, &u32)| {
+                let at = number % count * part;
+                number /= count;
+                at
+            };
+            counts.iter().zip(part).map(along).collect()
+        });
+        starts.collect()
+    }
+
+    /// Whether a buffer with this layout consists of such boxes.
+    pub fn fills(&self, layout: &SharedLayout) -> bool {
+        let buffer = layout.shape();
+        let Some(ones) = self.shape.rank().checked_sub(buffer.len()) else { return false };
+        let (ones, part) = self.shape.split_at(ones);
+        let Some(shape) = Shape::new(part) else { return false };
+        let of_box = DescType { shape, ..*self }.shared_layout();
+        let lies_so = |start: &Vec<u32>| layout.slice(start, part).is_some_and(|(_, slice)| slice == of_box);
+        ones.iter().all(|size| *size == 1) && self.parts(buffer).iter().all(lies_so)
+    }
+
     /// The bytes of a box.
     pub fn bytes(&self) -> u32 {
         self.shape.numel() as u32 * self.elem.bytes()

@@ -91,19 +91,18 @@ impl<'c> Emitter<'c> {
     /// into the tensor.
     pub fn bulk_store(
         &self,
-        predicate: Value<'c>,
         map: Value<'c>,
         at: &[Value<'c>],
         from: Value<'c>,
         reduction: Option<BulkReduction>,
     ) {
-        let (rank, places) = (at.len(), coordinates(at.len(), 3));
+        let (rank, places) = (at.len(), coordinates(at.len(), 2));
         let form = "global.shared::cta";
         let head = match reduction {
             None => format!("cp.async.bulk.tensor.{rank}d.{form}.bulk_group"),
             Some(by) => format!("cp.reduce.async.bulk.tensor.{rank}d.{form}.{}.tile.bulk_group", by.name()),
         };
-        self.bulk(&format!("@$0 {head} [$1, {{{places}}}], [$2];"), "b,l,r", &[predicate, map, from], at);
+        self.bulk(&format!("{head} [$0, {{{places}}}], [$1];"), "l,r", &[map, from], at);
     }
 
     fn bulk(&self, text: &str, constraints: &str, operands: &[Value<'c>], at: &[Value<'c>]) {

@@ -40,15 +40,15 @@ impl<'c> Emitter<'c> {
     }
 }
 
-// No operation uses these yet: they are for partitions in turns, and for a partition whose warp elects a lane.
-#[cfg_attr(not(test), expect(dead_code, reason = "operations for consumers in turns do not exist yet"))]
 impl<'c> Emitter<'c> {
     /// Comes to the barrier numbered `id`, which takes `threads` threads, without waiting there.
+    // No operation uses it yet: it is for partitions in turns.
+    #[cfg_attr(not(test), expect(dead_code, reason = "operations for consumers in turns do not exist yet"))]
     pub fn named_barrier_arrive(&self, id: Value<'c>, threads: Value<'c>) {
         self.act("bar.arrive $0, $1;", "r,r,~{memory}", &[id, threads]);
     }
 
-    /// True in one lane of the warp.
+    /// True in one lane of the warp, always the same.
     pub fn elected(&self) -> Value<'c> {
         let text = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 $0, 1, 0, p; }";
         let chosen = self.assembly(text, "=r", &[], &[self.ty.i32], true);

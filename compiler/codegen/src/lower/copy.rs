@@ -1,6 +1,7 @@
 //! Asynchronous copies, of elements by each thread and of tiles by tensor maps, and barriers.
 
-use rtc_ir::{Op, RmwOp, view};
+use rtc_abi::Feature;
+use rtc_ir::{Op, RmwOp, Type, view};
 
 use super::Lowering;
 use crate::{
@@ -30,9 +31,17 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// Whether the thread is the one that acts for the block.
+    /// Whether the thread is the one that acts for those that run the current code. `ptxas` knows that one lane of a warp is
+    /// elected, and issues copies of tiles once instead of in a loop over the lanes.
     pub(super) fn leader(&self) -> Value<'c> {
-        self.thread_bits_clear(u32::MAX).unwrap_or_else(|| self.e.bool(true))
+        let (e, threads) = (self.e, self.threads());
+        *threads.leader.get_or_init(|| {
+            if !self.target.has(Feature::Tma) {
+                return self.thread_bits_clear(u32::MAX).unwrap_or_else(|| e.bool(true));
+            }
+            let first = self.thread_bits_clear(!31);
+            e.in_prologue(|| first.map_or_else(|| e.elected(), |first| e.andi(first, e.elected())))
+        })
     }
 
     pub(super) fn barrier_expect(&self, op: Op, bytes: u32) -> Result<()> {
@@ -85,14 +94,27 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
-    /// A copy to a tensor is a group of its own.
+    /// A copy to a tensor, of one box or several, is a group of its own.
     pub(super) fn copy_desc_store(&self, op: Op, reduction: Option<RmwOp>) -> Result<()> {
         let missing = || CodegenError::lowering("a copy to a tensor without its operands");
         let (desc, buffer) = self.kernel.desc(op).zip(self.kernel.buffer(op)).ok_or_else(missing)?;
-        let (desc, buffer) = (self.scalar(desc)?, self.scalar(buffer)?);
+        let Type::Desc(boxes) = self.kernel.value_type(desc) else { return Err(missing()) };
         let reduction = reduction.map(bulk_reduction).transpose()?;
-        self.e.bulk_store(self.leader(), desc, &self.coordinates(op)?, buffer, reduction);
-        self.e.bulk_commit();
+        let (e, at) = (self.e, self.coordinates(op)?);
+        let (map, from) = (self.scalar(desc)?, self.scalar(buffer)?);
+        let (ty, layout) = self.slot_layout(buffer)?;
+        e.if_then(self.leader(), || {
+            for part in boxes.parts(&ty.shape) {
+                let place = layout.offset(part[..].into()).unwrap_or(0) * ty.elem.bytes();
+                // Coordinates have the innermost first.
+                let moved = at.iter().enumerate().map(|(axis, at)| match part.iter().rev().nth(axis) {
+                    Some(by) if *by != 0 => e.addi(*at, e.i32(*by as i32)),
+                    _ => *at,
+                });
+                e.bulk_store(map, &moved.collect::<Vec<_>>(), e.constant_offset(from, place as i32), reduction);
+            }
+            e.bulk_commit();
+        });
         Ok(())
     }
 

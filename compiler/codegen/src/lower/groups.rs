@@ -25,12 +25,15 @@ pub(super) struct Threads<'c> {
     pub(super) places: ThreadParts<'c>,
     /// The number of the thread's warp among theirs, computed on demand.
     warp: OnceCell<Value<'c>>,
+    /// Whether the thread is their leader, computed on demand.
+    pub(super) leader: OnceCell<Value<'c>>,
 }
 
 impl<'c> Threads<'c> {
     /// All threads of the block.
     pub fn of_block(number: Value<'c>, count: u32) -> Rc<Self> {
-        Rc::new(Threads { number, count, barrier: None, places: ThreadParts::new(count), warp: OnceCell::new() })
+        let places = ThreadParts::new(count);
+        Rc::new(Threads { number, count, barrier: None, places, warp: OnceCell::new(), leader: OnceCell::new() })
     }
 }
 
@@ -124,6 +127,7 @@ impl<'c> Lowering<'_, 'c> {
             barrier: Some(1 + partition as u32),
             places,
             warp: OnceCell::new(),
+            leader: OnceCell::new(),
         };
         let outer = self.threads.replace(Rc::new(own));
         let lowered = e.with_prologue(number, || self.block(block));

@@ -360,7 +360,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// An operation's descriptor and the coordinates of the box, which come last.
+    /// An operation's descriptor, with the shape of the buffer, and the addresses of the elements from the coordinates on, which
+    /// come last.
     fn box_of(&mut self, op: Op) -> Result<Option<(DescType, Rc<DescArg>, Addresses)>, Stop> {
         let kernel = self.kernel;
         let Some(value) = kernel.desc(op) else { return Ok(None) };
@@ -376,6 +377,8 @@ impl Machine<'_> {
         if !kernel.params.iter().any(|param| param.value == value) {
             self.check_map(ty, &arg)?;
         }
+        let shape = kernel.buffer(op).and_then(|buffer| Some(kernel.value_type(buffer).as_shared()?.shape));
+        let ty = shape.map_or(ty, |shape| ty.of_buffer(&shape));
         self.tick(ty.shape.numel() as usize)?;
         let places = (0..ty.shape.numel() as u32).map(|index| {
             let within = crate::layout_rules::unflatten(index, &ty.shape);

@@ -107,16 +107,26 @@ pub(super) fn barrier_wait(cx: &InferContext<'_>) -> Inferred {
 /// The parts of the box of a tensor descriptor: a buffer with its layout, which need not have its outer dimensions of size 1,
 /// and as many `i32` coordinates as dimensions.
 fn check_box(cx: &InferContext<'_>) -> Result<DescType, String> {
+    let desc = check_parts(cx)?;
+    let buffer = one_slot(cx.operands[1])?;
+    let is_one = desc.of_buffer(&buffer.shape).shape == desc.shape;
+    expect(is_one, || format!("{} does not fit {}", cx.operands[1], Type::Desc(desc)))?;
+    Ok(desc)
+}
+
+/// The descriptor, if the buffer consists of its boxes and there is a coordinate for each dimension.
+fn check_parts(cx: &InferContext<'_>) -> Result<DescType, String> {
     let [Type::Desc(desc), place, ..] = cx.operands else {
         return Err(format!("needs a tensor descriptor, not {}", cx.operands[0]));
     };
     desc.check_box()?;
     let buffer = one_slot(*place)?;
-    let (ones, inner) = desc.shape.split_at(desc.shape.rank().saturating_sub(buffer.shape.rank()));
-    let fits = buffer.elem == desc.elem.into() && buffer.shape[..] == *inner && ones.iter().all(|size| *size == 1);
+    let inner = &desc.shape[desc.shape.rank().saturating_sub(buffer.shape.rank())..];
+    let fits = buffer.elem == desc.elem.into()
+        && buffer.shape.rank() == inner.len()
+        && buffer.shape.iter().zip(inner).all(|(whole, part)| whole.is_multiple_of(*part));
     expect(fits, || format!("{place} does not fit {}", Type::Desc(*desc)))?;
-    let within = DescType { shape: buffer.shape, ..*desc };
-    expect(*cx.kernel.slot_layout(buffer) == within.shared_layout(), || {
+    expect(desc.fills(&cx.kernel.slot_layout(buffer)), || {
         format!("the layout of {place} is not that of a box of {}", Type::Desc(*desc))
     })?;
     let at = cx.variadic();
@@ -181,9 +191,9 @@ pub(super) fn copy_bulk(cx: &InferContext<'_>) -> Inferred {
     Ok(Vec::new())
 }
 
-/// A tensor descriptor, a buffer of its box, and an `i32` coordinate for each dimension; no result.
+/// A tensor descriptor, a buffer of one or more of its boxes, and an `i32` coordinate for each dimension; no result.
 pub(super) fn copy_desc_store(cx: &InferContext<'_>) -> Inferred {
-    let desc = check_box(cx)?;
+    let desc = check_parts(cx)?;
     if let OpKind::CopyDescReduce { op } = cx.kind {
         let has = op.has_copies(desc.elem);
         expect(has, || format!("copies to {} have no `{op}`", Type::Desc(desc)))?;

@@ -55,8 +55,8 @@ fn a_ring_of_bulk_copies() {
             e.warp_barrier();
             e.barrier_arrive(e.elected(), bar);
             e.fence_async();
-            e.bulk_store(leader, arguments[2], &[i, i, i], shared, None);
-            e.bulk_store(leader, arguments[2], &[i, i, i], shared, Some(BulkReduction::Add));
+            e.bulk_store(arguments[2], &[i, i, i], shared, None);
+            e.bulk_store(arguments[2], &[i, i, i], shared, Some(BulkReduction::Add));
             e.bulk_commit();
             e.bulk_wait(1, true);
             Ok(vec![])

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use rtc_ir::{Block, Builder, Kernel, Op, OpKind, Phase, Position, Traits, Value, view};
 
 use super::guarded_mma::is_view;
-use super::{add_needed, loops_of_partitions};
+use super::{add_needed, loops_of_partitions, takes_few_more};
 use crate::dependence::operands;
 use crate::schedule::in_flight;
 use crate::work::{Scope, estimate};
@@ -45,8 +45,9 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let mut made = kernel.clone();
         hoist(&mut made, mmas[0], &early);
         begin(&mut made, body, &mmas)?;
-        // Accumulators that are spilled cost more than the overlap gains.
-        if cx.plan.early == Some(true) || estimate(&made, Scope::Loop(of, &[])) <= registers {
+        // Accumulators that are spilled cost more than the overlap gains, unless nearly as many are spilled without it.
+        let fits = || estimate(&made, Scope::Loop(of, &[])) <= registers || takes_few_more(kernel, &made, of);
+        if cx.plan.early == Some(true) || fits() {
             *kernel = made;
         }
     }

@@ -28,11 +28,8 @@ pub(crate) fn boxes(layout: &SharedLayout, elem: Scalar) -> Option<Boxes> {
     let part = [rows.min(LARGEST_BOX_SIZE), width.min(LARGEST_BOX_SIZE)];
     let ty = DescType { elem, shape: Shape::new(&part)?, swizzle };
     ty.check_box().ok()?;
-    let starts = |size: u32, part: u32| (0..size / part).map(move |number| number * part);
-    let parts: Vec<[u32; 2]> =
-        starts(columns, part[1]).flat_map(|column| starts(rows, part[0]).map(move |row| [row, column])).collect();
-    let lies_so = |start: &[u32; 2]| layout.slice(start, &part).is_some_and(|(_, slice)| slice == ty.shared_layout());
-    (inner == 1 && parts.iter().all(lies_so)).then_some(Boxes { ty, parts })
+    let parts = ty.parts(&[rows, columns]).iter().map(|start| [start[0], start[1]]).collect();
+    (inner == 1 && ty.fills(layout)).then_some(Boxes { ty, parts })
 }
 
 /// The boxes of a buffer to which the access is copied.

@@ -133,7 +133,7 @@ impl StoreMap {
         at: &BoxCoordinates,
         alone: bool,
     ) -> Result<(), PassError> {
-        let pending = if alone { self.boxes.parts.len() as u32 * (self.buffer.slots - 1) } else { 0 };
+        let pending = if alone { self.buffer.slots - 1 } else { 0 };
         let mut builder = Builder::before(kernel, before);
         let slot = (number % self.buffer.slots).into();
         let slot = builder.constant_of(Literal::Int(slot), Type::Scalar(Elem::I32))?;
@@ -142,17 +142,14 @@ impl StoreMap {
         builder.barrier()?;
         builder.local_store(piece, place)?;
         builder.barrier()?;
-        for part in &self.boxes.parts {
-            let slice = part_of(kernel, before, place, *part, [self.boxes.ty.shape[0], self.boxes.ty.shape[1]])?;
-            let mut start = *part;
-            start[self.axis] += number * self.buffer.shape[self.axis];
-            let at = at.moved(kernel, before, start)?;
-            let copy = match self.reduction {
-                Some(op) => OpKind::CopyDescReduce { op },
-                None => OpKind::CopyDescStore {},
-            };
-            Builder::before(kernel, before).build(copy, &[self.map, slice], &[], &at, &[], &[])?;
-        }
+        let mut start = [0; 2];
+        start[self.axis] = number * self.buffer.shape[self.axis];
+        let at = at.moved(kernel, before, start)?;
+        let copy = match self.reduction {
+            Some(op) => OpKind::CopyDescReduce { op },
+            None => OpKind::CopyDescStore {},
+        };
+        Builder::before(kernel, before).build(copy, &[self.map, place], &[], &at, &[], &[])?;
         Ok(())
     }
 }
