@@ -28,7 +28,7 @@ pub(crate) use copy::{BulkReduction, COPY_WAIT};
 pub(crate) use map::MapFields;
 pub(crate) use memory::{AccessAttrs, LoadKind, Space};
 pub(crate) use nvvm::ShuffleKind;
-pub(crate) use wgmma::{FirstDot, WGMMA, WGMMA_WAIT, WgmmaOperand, WgmmaProduct, WgmmaShape};
+pub(crate) use wgmma::{FirstDot, WGMMA, WGMMA_WAIT, WgmmaDescriptor, WgmmaOperand, WgmmaProduct, WgmmaShape};
 
 use std::{
     cell::{Cell, RefCell},

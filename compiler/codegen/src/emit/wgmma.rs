@@ -31,11 +31,21 @@ impl WgmmaShape {
     }
 }
 
+/// A matrix descriptor: one for the start of an operand, and how far behind it the matrix lies in its units of 16 bytes.
+///
+/// The sum is part of the statement: `ptxas` computes it there in uniform registers. Sums outside were computed before the loop
+/// and took registers of every thread, which attention backward spilled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WgmmaDescriptor<'c> {
+    pub start: Value<'c>,
+    pub behind: u32,
+}
+
 /// Operand A of a dot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WgmmaOperand<'c> {
-    /// In shared memory: a matrix descriptor.
-    Shared(Value<'c>),
+    /// In shared memory.
+    Shared(WgmmaDescriptor<'c>),
     /// In registers: four words.
     Registers([Value<'c>; 4]),
 }
@@ -46,8 +56,8 @@ pub(crate) struct WgmmaProduct<'c> {
     /// Which accumulator it adds to.
     pub accumulator: usize,
     pub a: WgmmaOperand<'c>,
-    /// The matrix descriptor of B.
-    pub b: Value<'c>,
+    /// Operand B, in shared memory.
+    pub b: WgmmaDescriptor<'c>,
 }
 
 /// What the first dot of each accumulator does with it.
@@ -85,17 +95,32 @@ impl<'c> Emitter<'c> {
             }
         };
         let mut seen = vec![false; accs.len() / shape.registers()];
+        let mut sums: Vec<(String, u32)> = Vec::new();
+        let mut place = |operands: &mut Operands<'c>, lines: &mut Vec<String>, descriptor: WgmmaDescriptor<'c>| {
+            let start = operands.add(descriptor.start, "l");
+            let sum = (start, descriptor.behind);
+            if sum.1 == 0 {
+                return sum.0;
+            }
+            let number = sums.iter().position(|known| *known == sum).unwrap_or_else(|| {
+                let name = format!("d{}", sums.len());
+                lines.push(format!(".reg .b64 {name}; add.s64 {name}, {}, {};", sum.0, sum.1));
+                sums.push(sum);
+                sums.len() - 1
+            });
+            format!("d{number}")
+        };
         for mma in mmas {
             let from = mma.accumulator * shape.registers();
             let list = numbered(from..from + shape.registers());
             let (a, in_registers) = match mma.a {
-                WgmmaOperand::Shared(descriptor) => (operands.add(descriptor, "l"), false),
+                WgmmaOperand::Shared(descriptor) => (place(&mut operands, &mut lines, descriptor), false),
                 WgmmaOperand::Registers(words) => {
                     let words = words.map(|word| operands.add(word, "r"));
                     (format!("{{{}}}", words.join(", ")), true)
                 }
             };
-            let b = operands.add(mma.b, "l");
+            let b = place(&mut operands, &mut lines, mma.b);
             let scale = if std::mem::replace(&mut seen[mma.accumulator], true) { "add" } else { &first };
             let [d, ta, tb] = shape.types;
             let mut line = format!("{WGMMA}.m64n{}k{}.{d}.{ta}.{tb} ", shape.n, shape.k);

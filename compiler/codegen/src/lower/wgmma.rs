@@ -5,7 +5,7 @@ use rtc_layout::MatrixDescriptor;
 
 use super::{Lowering, memory::Words};
 use crate::{
-    emit::{FirstDot, Value, WgmmaOperand, WgmmaProduct, WgmmaShape},
+    emit::{FirstDot, Value, WgmmaDescriptor, WgmmaOperand, WgmmaProduct, WgmmaShape},
     error::{CodegenError, Result},
 };
 
@@ -57,7 +57,7 @@ impl<'c> Lowering<'_, 'c> {
             for m in 0..form.repeats[0] {
                 let a = match (&lhs, &in_registers) {
                     (Some((form_of, base)), _) => {
-                        WgmmaOperand::Shared(self.advance(*base, form_of.start(64 * groups_m * m, step * form.k)))
+                        WgmmaOperand::Shared(behind(*base, form_of.start(64 * groups_m * m, step * form.k)))
                     }
                     (None, Some(words)) => {
                         let at = 4 * (m * form.steps + step) as usize;
@@ -66,7 +66,7 @@ impl<'c> Lowering<'_, 'c> {
                     (None, None) => return Err(CodegenError::lowering("a dot without a left operand")),
                 };
                 for n in 0..form.repeats[1] {
-                    let b = self.advance(rhs, form.rhs.start(form.n * groups_n * n, step * form.k));
+                    let b = behind(rhs, form.rhs.start(form.n * groups_n * n, step * form.k));
                     mmas.push(WgmmaProduct { accumulator: (m * form.repeats[1] + n) as usize, a, b });
                 }
             }
@@ -121,11 +121,6 @@ impl<'c> Lowering<'_, 'c> {
         Ok(e.ori(e.extui(place, e.ty.i64), e.i64(form.fields() as i64)))
     }
 
-    /// A descriptor of the data `bytes` further on.
-    fn advance(&self, descriptor: Value<'c>, bytes: u32) -> Value<'c> {
-        if bytes == 0 { descriptor } else { self.e.addi(descriptor, self.e.i64(i64::from(bytes >> 4))) }
-    }
-
     /// An operand in registers, in words of 32 bits.
     fn operand_words(&self, value: rtc_ir::Value) -> Result<Vec<Value<'c>>> {
         let elem = self.elem(value)?;
@@ -155,4 +150,9 @@ impl<'c> Lowering<'_, 'c> {
             _ => words.to_vec(),
         })
     }
+}
+
+/// A descriptor of the data so many bytes behind another one.
+fn behind(start: Value<'_>, bytes: u32) -> WgmmaDescriptor<'_> {
+    WgmmaDescriptor { start, behind: bytes >> 4 }
 }

@@ -98,7 +98,7 @@ fn groups_of_warps() {
         let ptx = hopper(1, |e, arguments| {
             let shared = e.address_of("shared", Space::Shared);
             let at = [e.i32(0), e.i32(8)];
-            e.bulk_store(e.elected(), arguments[1], &at, shared, Some(reduction));
+            e.bulk_store(arguments[1], &at, shared, Some(reduction));
         });
         expect(&ptx, &["cp.reduce.async.bulk.tensor.2d"]);
     }
@@ -114,12 +114,13 @@ fn dot_loop(shape: WgmmaShape, registers: bool, pending: Option<u32>) -> String 
         let accs = vec![zero; 2 * shape.registers()];
         let range = Loop { lower: e.i32(0), upper: e.special_register("nctaid.x"), step: e.i32(1), unsigned: false };
         let looped: Result<_, ()> = e.for_loop(range, &accs, |i, accs| {
-            let at = |by: i64| e.addi(descriptor, e.addi(e.extui(i, e.ty.i64), e.i64(by)));
-            let a = |by: i64| match registers {
+            let start = e.addi(descriptor, e.extui(i, e.ty.i64));
+            let at = |behind: u32| WgmmaDescriptor { start, behind };
+            let a = |by: u32| match registers {
                 true => WgmmaOperand::Registers([0, 1, 2, 3].map(|j| e.addi(i, e.i32(j + by as i32)))),
                 false => WgmmaOperand::Shared(at(by)),
             };
-            let mma = |accumulator: usize, by: i64| WgmmaProduct { accumulator, a: a(by), b: at(by + 64) };
+            let mma = |accumulator: usize, by: u32| WgmmaProduct { accumulator, a: a(by), b: at(by + 64) };
             let mmas = [mma(0, 0), mma(1, 128), mma(0, 2), mma(1, 130)];
             let keep = e.cmpi(Cmpi::Ne, i, e.i32(0));
             let accs = e.wgmma(&shape, &mmas, accs, FirstDot::AddsIf(keep), pending);
@@ -174,7 +175,7 @@ fn products_are_waited_for_later() {
 fn products_that_overwrite_their_accumulators() {
     let shape = WgmmaShape { n: 64, k: 16, types: ["f32", "f16", "f16"], transposed: [false, true] };
     let ptx = hopper(0, |e, arguments| {
-        let descriptor = e.extui(e.thread, e.ty.i64);
+        let descriptor = WgmmaDescriptor { start: e.extui(e.thread, e.ty.i64), behind: 0 };
         let accs = vec![e.float(e.ty.f32, 0.0); shape.registers()];
         let mmas =
             [0; 2].map(|accumulator| WgmmaProduct { accumulator, a: WgmmaOperand::Shared(descriptor), b: descriptor });
