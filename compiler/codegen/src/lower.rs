@@ -31,6 +31,7 @@ mod atomic_access;
 mod buffer;
 mod byte_float;
 mod byte_integer;
+mod bytes;
 mod cast;
 mod chain;
 mod combine;

@@ -102,6 +102,12 @@ impl<'c> Emitter<'c> {
         elements
     }
 
+    /// Whether the values are the elements of one vector, in order.
+    pub fn is_vector(&self, values: &[Value<'c>]) -> bool {
+        let ty = self.vector_type(values.len() as u32, type_of(values[0]));
+        self.whole(values, ty).is_some()
+    }
+
     /// The vector of type `ty` whose elements these are, in order.
     fn whole(&self, values: &[Value<'c>], ty: Type<'c>) -> Option<Value<'c>> {
         let origins = self.vectors.origins.borrow();

@@ -17,6 +17,7 @@ impl<'c> Lowering<'_, 'c> {
         match kind {
             OpKind::TruncI { .. } => self.each(op, |[a]| e.trunci(a, to)),
             OpKind::ExtSI { .. } => self.each(op, |[a]| e.extsi(a, to)),
+            OpKind::ExtUI { .. } if self.bytes_to_halfwords(op)? => Ok(()),
             OpKind::ExtUI { .. } => self.each(op, |[a]| e.extui(a, to)),
             OpKind::CastF { rounding, .. } => {
                 let (Elem::Num(from), Elem::Num(target)) = (from, target) else {

@@ -27,10 +27,14 @@ impl Lowering<'_, '_> {
             OpKind::DivUI {} => self.each(op, |[a, b]| e.divui(a, b)),
             OpKind::RemSI {} => self.each(op, |[a, b]| e.remsi(a, b)),
             OpKind::RemUI {} => self.each(op, |[a, b]| e.remui(a, b)),
+            OpKind::AndI {} if self.bitwise_on_bytes(op, |a, b| e.andi(a, b))? => Ok(()),
             OpKind::AndI {} => self.each(op, |[a, b]| e.andi(a, b)),
+            OpKind::OrI {} if self.bitwise_on_bytes(op, |a, b| e.ori(a, b))? => Ok(()),
             OpKind::OrI {} => self.each(op, |[a, b]| e.ori(a, b)),
+            OpKind::XorI {} if self.bitwise_on_bytes(op, |a, b| e.xori(a, b))? => Ok(()),
             OpKind::XorI {} => self.each(op, |[a, b]| e.xori(a, b)),
             OpKind::ShlI {} => self.each(op, |[a, b]| self.shift(elem, b, e.shli(a, b))),
+            OpKind::ShrUI {} if self.shift_of_bytes(op)? => Ok(()),
             OpKind::ShrUI {} => self.each(op, |[a, b]| self.shift(elem, b, e.shrui(a, b))),
             OpKind::ShrSI {} => self.each(op, |[a, b]| {
                 let last = e.int(self.element(elem), i64::from(elem.bits()) - 1);
