@@ -7,16 +7,14 @@
 //!   computes all addresses of a loop's body where the body begins, and ptxas begins these sums there too and ends them
 //!   behind the dots. Without it fused MoE in fp8 takes 206 registers instead of 224, and half of the instructions between
 //!   the wait for copies and the dots.
-//! - Kernels whose dots in flight have a left operand in registers that two blocks compute alike go without the elimination of
-//!   common machine instructions: it moves what both compute to the block before both, and so the casts of the operand before
-//!   the wait for the dot that still reads their registers.
+//! - Kernels whose dots in flight have a left operand in registers go without the elimination of common machine instructions:
+//!   it moves what two blocks compute to the block before both, and so the casts of the operand before the wait for the dot
+//!   that still reads their registers.
 #![allow(unsafe_code)]
 
-use std::{cell::Cell, collections::{HashMap, HashSet}, ffi::c_void};
+use std::{cell::Cell, ffi::c_void};
 
-use llvm_sys::core::*;
-use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef, LLVMValueRef};
-use llvm_sys::{LLVMOpcode, LLVMTypeKind};
+use llvm_sys::prelude::{LLVMContextRef, LLVMModuleRef};
 
 use super::walk::{assembly_text, each_instruction};
 use crate::emit::{COPY_WAIT, WGMMA, WGMMA_WAIT};
@@ -104,11 +102,7 @@ extern "C" fn gate_is_enabled(this: *const PassGate) -> bool {
 /// Takes passes of the back end out of the context of an optimized module.
 pub(super) fn leave_out(context: LLVMContextRef, module: LLVMModuleRef, long: bool) {
     let Asynchronous { dots, register_dots, copies } = asynchronous(module);
-    let sets = [
-        (long, QUADRATIC),
-        (dots && copies, LOOP_STRENGTH_REDUCTION),
-        (dots && computed_twice(module, &register_dots), MACHINE_CSE),
-    ];
+    let sets = [(long, QUADRATIC), (dots && copies, LOOP_STRENGTH_REDUCTION), (dots && register_dots, MACHINE_CSE)];
     let left_out: usize = sets.iter().filter(|(is_so, _)| *is_so).map(|(_, set)| set).sum();
     // SAFETY: the caller's context is live and the gates are static.
     unsafe { set_pass_gate(context, &GATES[left_out]) };
@@ -120,7 +114,7 @@ struct Asynchronous {
     /// Dots that are waited for.
     dots: bool,
     /// Dots with a left operand in registers.
-    register_dots: Vec<LLVMValueRef>,
+    register_dots: bool,
     /// Copies by threads.
     copies: bool,
 }
@@ -133,116 +127,9 @@ fn asynchronous(module: LLVMModuleRef) -> Asynchronous {
             let text = assembly_text(instruction);
             found.dots |= text.contains(WGMMA_WAIT);
             // Accumulators and a list of registers, instead of a descriptor.
-            if text.contains(WGMMA) && text.contains("}, {") {
-                found.register_dots.push(instruction);
-            }
+            found.register_dots |= text.contains(WGMMA) && text.contains("}, {");
             found.copies |= text.starts_with(COPY_WAIT);
         });
     }
     found
-}
-
-/// How far apart two computations that are alike may begin: the operands of operands that are compared.
-const DEPTH: u32 = 12;
-
-/// Whether another block computes a left operand of these dots, too.
-fn computed_twice(module: LLVMModuleRef, dots: &[LLVMValueRef]) -> bool {
-    if dots.is_empty() {
-        return false;
-    }
-    let mut of_code: HashMap<u32, Vec<LLVMValueRef>> = HashMap::new();
-    let mut seen = HashSet::new();
-    // SAFETY: the caller's module is live, and so are its values.
-    unsafe {
-        each_instruction(module, |instruction| {
-            if can_move(instruction) {
-                of_code.entry(LLVMGetInstructionOpcode(instruction) as u32).or_default().push(instruction);
-            }
-        });
-        // Registers of a left operand are packed; accumulators are floats and descriptors are wider.
-        let is_packed = |value: &LLVMValueRef| {
-            let ty = LLVMTypeOf(*value);
-            LLVMGetTypeKind(ty) == LLVMTypeKind::LLVMIntegerTypeKind && LLVMGetIntTypeWidth(ty) == 32
-        };
-        let mut rest: Vec<LLVMValueRef> = dots.iter().flat_map(|dot| operands(*dot).filter(is_packed)).collect();
-        while let Some(value) = rest.pop() {
-            if LLVMIsAInstruction(value).is_null() || !seen.insert(value) {
-                continue;
-            }
-            let (code, block) = (LLVMGetInstructionOpcode(value), LLVMGetInstructionParent(value));
-            let others = of_code.get(&(code as u32)).map_or(&[][..], Vec::as_slice);
-            if can_move(value)
-                && others.iter().any(|other| LLVMGetInstructionParent(*other) != block && alike(value, *other, DEPTH))
-            {
-                return true;
-            }
-            let renames = [LLVMOpcode::LLVMBitCast, LLVMOpcode::LLVMPHI, LLVMOpcode::LLVMExtractValue];
-            if renames.contains(&code) {
-                rest.extend(operands(value));
-            }
-        }
-    }
-    false
-}
-
-/// The operands of an instruction, not as what a loop hands on to the code behind it.
-///
-/// # Safety
-/// The instruction's module is live.
-unsafe fn operands(instruction: LLVMValueRef) -> impl Iterator<Item = LLVMValueRef> {
-    // SAFETY: by the contract.
-    unsafe {
-        (0..LLVMGetNumOperands(instruction)).map(move |number| {
-            let mut operand = LLVMGetOperand(instruction, number as u32);
-            while !LLVMIsAPHINode(operand).is_null() && LLVMCountIncoming(operand) == 1 {
-                operand = LLVMGetIncomingValue(operand, 0);
-            }
-            operand
-        })
-    }
-}
-
-/// Whether the back end moves such instructions to other blocks.
-///
-/// # Safety
-/// The instruction's module is live.
-unsafe fn can_move(instruction: LLVMValueRef) -> bool {
-    // SAFETY: by the contract.
-    unsafe {
-        LLVMIsAPHINode(instruction).is_null()
-            && LLVMIsALoadInst(instruction).is_null()
-            && LLVMIsATerminatorInst(instruction).is_null()
-            && assembly_text(instruction).is_empty()
-    }
-}
-
-/// Whether two instructions are of the same code, on operands that are the same or alike.
-///
-/// # Safety
-/// The instructions' module is live.
-unsafe fn alike(one: LLVMValueRef, other: LLVMValueRef, depth: u32) -> bool {
-    // SAFETY: by the contract.
-    unsafe {
-        let are_instructions = !LLVMIsAInstruction(one).is_null() && !LLVMIsAInstruction(other).is_null();
-        are_instructions
-            && depth > 0
-            && LLVMGetInstructionOpcode(one) == LLVMGetInstructionOpcode(other)
-            && LLVMGetNumOperands(one) == LLVMGetNumOperands(other)
-            && can_move(one)
-            && can_move(other)
-            && part(one) == part(other)
-            && operands(one).zip(operands(other)).all(|(a, b)| a == b || alike(a, b, depth - 1))
-    }
-}
-
-/// The part of a structure that an instruction takes.
-///
-/// # Safety
-/// The instruction's module is live.
-unsafe fn part(instruction: LLVMValueRef) -> Option<u32> {
-    // SAFETY: by the contract; the first index is there.
-    unsafe {
-        let takes = !LLVMIsAExtractValueInst(instruction).is_null() && LLVMGetNumIndices(instruction) > 0;
-        takes.then(|| *LLVMGetIndices(instruction))
-    }
 }
