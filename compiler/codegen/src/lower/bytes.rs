@@ -11,9 +11,10 @@ impl<'c> Lowering<'_, 'c> {
     /// An operation on bytes whose bits depend on the same bits of the operands alone. False if the operands are no bytes, or do
     /// not lie together.
     pub(super) fn bitwise_on_bytes(&self, op: Op, compute: impl Fn(Value<'c>, Value<'c>) -> Value<'c>) -> Result<bool> {
-        let left = self.operand(op, 0)?;
+        let Some([left, right]) = self.kernel.sides(op) else { return Ok(false) };
+        let left = self.get(left)?;
         let Some(count) = self.bytes_of_a_word(op, &left)? else { return Ok(false) };
-        let [left, right] = [left, self.operand(op, 1)?].map(|bytes| self.words_of_bytes(&bytes, count));
+        let [left, right] = [left, self.get(right)?].map(|bytes| self.words_of_bytes(&bytes, count));
         let words = left.iter().zip(&right).map(|(left, right)| compute(*left, *right));
         self.define(op, self.bytes_of_words(words, count));
         Ok(true)
@@ -21,8 +22,9 @@ impl<'c> Lowering<'_, 'c> {
 
     /// A shift of bytes to the right by the same constant. False if it is another one.
     pub(super) fn shift_of_bytes(&self, op: Op) -> Result<bool> {
-        let (e, bytes) = (self.e, self.operand(op, 0)?);
-        let by = constant_bits(self.kernel, self.kernel.operand(op, 1)).filter(|by| *by < 8);
+        let Some([shifted, by]) = self.kernel.sides(op) else { return Ok(false) };
+        let (e, bytes) = (self.e, self.get(shifted)?);
+        let by = constant_bits(self.kernel, by).filter(|by| *by < 8);
         let (Some(by), Some(count)) = (by, self.bytes_of_a_word(op, &bytes)?) else { return Ok(false) };
         let ty = e.integer_type(8 * count as u32);
         let mask = u32::from(0xff_u8 >> by) * 0x0101_0101;
@@ -37,10 +39,11 @@ impl<'c> Lowering<'_, 'c> {
     pub(super) fn bytes_to_halfwords(&self, op: Op) -> Result<bool> {
         let (e, kernel) = (self.e, self.kernel);
         let is_so = matches!(kernel.kind(op), OpKind::ExtUI { to: Elem::Num(Scalar::I16) });
-        if !is_so || self.elem(kernel.operand(op, 0))? != Elem::Num(Scalar::I8) {
+        let Some(bytes) = kernel.value_operand(op).filter(|_| is_so) else { return Ok(false) };
+        if self.elem(bytes)? != Elem::Num(Scalar::I8) {
             return Ok(false);
         }
-        let Some(words) = self.halfwords(kernel.operand(op, 0))? else { return Ok(false) };
+        let Some(words) = self.halfwords(bytes)? else { return Ok(false) };
         let ty = e.vector_type(2, e.ty.i16);
         self.define(op, words.into_iter().flat_map(|word| e.unpack(e.bitcast(word, ty), 2, e.ty.i16)).collect());
         Ok(true)
@@ -53,9 +56,10 @@ impl<'c> Lowering<'_, 'c> {
         let both = |bits: u32| e.int(e.ty.i32, i64::from(bits * 0x0001_0001));
         let made = kernel.def_op(value).filter(|op| matches!(kernel.kind(*op), OpKind::AndI {} | OpKind::ShrUI {}));
         if let Some(op) = made
-            && let Some(by) = constant_bits(kernel, kernel.operand(op, 1)).map(|bits| bits as u32 & 0xff)
+            && let Some([of, by]) = kernel.sides(op)
+            && let Some(by) = constant_bits(kernel, by).map(|bits| bits as u32 & 0xff)
         {
-            let Some(words) = self.halfwords(kernel.operand(op, 0))? else { return Ok(None) };
+            let Some(words) = self.halfwords(of)? else { return Ok(None) };
             let computed = words.into_iter().map(|word| match kernel.kind(op) {
                 OpKind::AndI {} => e.andi(word, both(by)),
                 _ => e.andi(e.shrui(word, e.i32(by.min(8) as i32)), both(0xff_u32.checked_shr(by).unwrap_or(0))),
