@@ -89,13 +89,7 @@ impl<'c> Emitter<'c> {
 
     /// Starts the copy of a box from shared memory to a tensor, at `at` (innermost coordinate first), or its reduction
     /// into the tensor.
-    pub fn bulk_store(
-        &self,
-        map: Value<'c>,
-        at: &[Value<'c>],
-        from: Value<'c>,
-        reduction: Option<BulkReduction>,
-    ) {
+    pub fn bulk_store(&self, map: Value<'c>, at: &[Value<'c>], from: Value<'c>, reduction: Option<BulkReduction>) {
         let (rank, places) = (at.len(), coordinates(at.len(), 2));
         let form = "global.shared::cta";
         let head = match reduction {
