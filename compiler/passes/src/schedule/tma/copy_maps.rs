@@ -12,7 +12,7 @@ use rtc_ir::{Builder, Elem, Kernel, Op, OpKind, TFLOAT32, Value};
 
 use super::buffer_boxes::{Boxes, boxes_of};
 use super::coordinates::BoxCoordinates;
-use super::tensor_maps::{MapForm, MapRows, map_of, part_of};
+use super::tensor_maps::{MapForm, MapRows, map_of};
 use crate::PassError;
 use crate::access::box_access::{BoxAccess, Fill};
 use crate::pass::missing;
@@ -110,4 +110,10 @@ pub(crate) fn copy_boxes(
         Builder::before(kernel, before).build(OpKind::CopyDesc {}, &operands, &[], &at, &[], &[])?;
     }
     Ok(())
+}
+
+/// A part of a buffer; all of it as it is.
+fn part_of(kernel: &mut Kernel, before: Op, buffer: Value, at: [u32; 2], shape: [u32; 2]) -> Result<Value, PassError> {
+    let whole = kernel.value_type(buffer).as_shared().is_some_and(|ty| ty.shape[..] == shape);
+    if whole { Ok(buffer) } else { Ok(Builder::before(kernel, before).shared_slice_of(buffer, &at, &shape)?) }
 }

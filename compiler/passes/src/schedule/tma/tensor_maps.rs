@@ -154,18 +154,6 @@ impl StoreMap {
     }
 }
 
-/// A part of a buffer; all of it as it is.
-pub(super) fn part_of(
-    kernel: &mut Kernel,
-    before: Op,
-    buffer: Value,
-    at: [u32; 2],
-    shape: [u32; 2],
-) -> Result<Value, PassError> {
-    let whole = kernel.value_type(buffer).as_shared().is_some_and(|ty| ty.shape[..] == shape);
-    if whole { Ok(buffer) } else { Ok(Builder::before(kernel, before).shared_slice_of(buffer, &at, &shape)?) }
-}
-
 /// What a map says beside the tensor and the boxes, as [`MapSource`] has it.
 pub(super) struct MapForm {
     pub padding: Padding,
