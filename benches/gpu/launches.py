@@ -145,7 +145,7 @@ def block_fp8(peer, m, n, k):
         scales = deep_gemm.get_mn_major_tma_aligned_tensor(sa)
         return Prepared([("", lambda: deep_gemm.fp8_gemm_nt((qa, scales), (qb, sb), out))], output=out, **common)
     kernel, columns = triton.jit(kernels.block_fp8), sa.T.contiguous()
-    tiles = [(128, 128, 4, 4), (128, 128, 8, 4), (64, 128, 4, 4), (64, 64, 4, 6), (16, 128, 4, 5)]
+    tiles = [(128, 128, 4, 4), (128, 128, 8, 4), (64, 128, 4, 4), (64, 64, 4, 6), (64, 64, 4, 8), (64, 32, 4, 8), (16, 128, 4, 5)]
     launch = lambda c: kernel[(-(-m // c["BM"]) * (n // c["BN"]),)](qa, qb, out, columns, sb, m, n, k, BK=block, GROUP=8, **c)
     calls = [dict(BM=x, BN=y, num_warps=w, num_stages=s) for x, y, w, s in tiles]
     return Prepared([(str(c), lambda c=c: launch(c)) for c in calls], output=out, **common)

@@ -14,9 +14,13 @@ pub(super) struct GuardedMma {
 }
 
 impl GuardedMma {
-    /// Those around a dot, if they are right there.
+    /// Those around a dot, if only views of rings lie between them.
     pub fn of(kernel: &Kernel, mma: Op) -> Option<GuardedMma> {
-        let (wait, arrive) = (kernel.previous_op(mma)?, kernel.next_op(mma)?);
+        let mut wait = kernel.previous_op(mma)?;
+        while is_view(kernel, wait) {
+            wait = kernel.previous_op(wait)?;
+        }
+        let arrive = kernel.next_op(mma)?;
         let guarded = matches!(kernel.kind(wait), OpKind::BarrierWait {})
             && matches!(kernel.kind(arrive), OpKind::BarrierArrive { .. });
         guarded.then_some(GuardedMma { wait, mma, arrive })
