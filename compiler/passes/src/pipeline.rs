@@ -53,6 +53,7 @@ pub const PASSES: &[Pass] = &[
     schedule::dce_scheduled::PASS,          // addresses that are now computed ahead only
     // place: shared memory, barriers, and whether the kernel is too long
     place::scale_maxima::PASS, // no pass after this one moves operations of loops or counts what they hold
+    place::recompute_widened::PASS, // nothing merges equal operations any more
     place::split_conversions::PASS, // no pass after this one looks for conversions to be rid of
     place::place_scratch::PASS, // shared memory for values that cross warps
     place::allocate_shared::PASS, // offsets by liveness

@@ -115,6 +115,12 @@ impl<'c> Lowering<'_, 'c> {
         Ok(())
     }
 
+    /// The words of a value, out of a statement that LLVM does not look into.
+    pub(super) fn opaque(&self, op: Op) -> Result<()> {
+        let bits = self.elem(view::Opaque::at(self.kernel, op).value())?.bits().clamp(8, 32);
+        self.inline_asm(op, &"mov.b32 $0, $1;".into(), &"=r,r".into(), false, 32 / bits)
+    }
+
     /// Calls a function of the library for each register.
     pub(super) fn extern_call(&self, op: Op, symbol: &str, to: Elem) -> Result<()> {
         let data = self.kernel.op(op);

@@ -181,6 +181,7 @@ impl Lowering<'_, '_> {
             }
             OpKind::Print { prefix, hex, signed } => self.print(op, prefix, *hex, signed),
             OpKind::Assertion { message, file, line } => self.assertion(op, message, file, *line),
+            OpKind::Opaque {} => self.opaque(op),
             OpKind::InlineAsm { text, constraints, pure, pack } => self.inline_asm(op, text, constraints, *pure, *pack),
             OpKind::ExternCall { symbol, to } => self.extern_call(op, &symbol.0, *to),
             OpKind::SpecialRegister { name } => self.special_register(op, name),

@@ -208,6 +208,7 @@ define_ops! {
 
     // Promises, order, messages.
     hint Hint { kind: HintKind, values: Vec<u32> } (value) [] 0 EACH.and(FORWARDS), same_any, Each(|_, v| v[0]), "The value itself, with a promise about it per dimension." -> Value;
+    opaque Opaque {} (value) [] 0 EACH, same_any, Each(|_, v| v[0]), "The value itself, of which later stages know nothing: what follows from it is computed again, not taken from what follows from the value." -> Value;
     assume Assume {} (condition) [] 0 Traits::NONE; [OUTSIDE], assume, Structured, "Promises that a scalar condition holds." -> Op;
     barrier Barrier {} () [] 0 Traits::CONVERGENT; [OUTSIDE], nothing, Structured, "All threads of the block, or of its partition, wait for each other." -> Op;
     print Print { prefix: Text, hex: bool, signed: Vec<u32> } () [] 0 Traits::VARIADIC; [OUTSIDE], print, Structured, "Prints its operands element by element; `signed` says 1 for each signed one." -> Op;

@@ -8,6 +8,7 @@ pub mod instrument;
 pub mod limit_size;
 mod pending;
 pub mod place_scratch;
+pub mod recompute_widened;
 pub mod scale_maxima;
 pub mod set_maxnreg;
 pub mod share_addresses;

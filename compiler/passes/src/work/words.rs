@@ -16,7 +16,7 @@ pub(crate) fn words_of_tile(kernel: &Kernel, value: Value) -> u32 {
 }
 
 /// Gives the registers of the values of a kernel.
-pub(super) struct Words<'k> {
+pub(crate) struct Words<'k> {
     kernel: &'k Kernel,
     infos: AxisInfos,
 }
