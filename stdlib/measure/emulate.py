@@ -3,7 +3,8 @@
 The sources use Python's own grammar, so they are executed as they stand, with `tl` and `prim`
 replaced by the small model below: one `Tile` is a numpy array plus a dtype name, operators follow
 the promotion rules of the language, `prim.fma` rounds once, approximations are modelled by
-`approx_error` (0 = correctly rounded). Used by measure.py and check_random.py; not part of the
+`approx_error` (0 = correctly rounded). Functions for `map_elementwise` branch on arrays, and run again on
+both parts where an array takes both ways. Used by measure.py and check_random.py; not part of the
 product.
 """
 import math as pymath
@@ -186,7 +187,15 @@ class Tile:
     def __eq__(s, o): return s._cmp(o, np.equal)
     def __ne__(s, o): return s._cmp(o, np.not_equal)
     __hash__ = None
-    def __bool__(self): raise TypeError("a tile as a static condition")
+    def __bool__(self):
+        if Tile.branches == 0: raise TypeError("a tile as a static condition")
+        if self.v.size and self.v.min() != self.v.max(): raise Mixed(self.v)
+        return bool(self.v.size and self.v.flat[0])
+    branches = 0  # how many calls of map_elementwise are being executed
+
+
+class Mixed(Exception):
+    """A branch that some elements take and others do not."""
 
 
 def bf16_round(v):
@@ -198,7 +207,11 @@ def bf16_round(v):
 def fma(a, b, c):
     if a.dtype == np.float32:
         return (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(np.float32)
+    plain = a * b + c
+    # With a and b in [1/2, 1) no product of their halves overflows or is lost.
     a, b, c = np.broadcast_arrays(a, b, c)
+    (a, ea), (b, eb) = np.frexp(a), np.frexp(b)
+    c = np.ldexp(c, -(ea + eb))
     def split(x):
         t = x * 134217729.0
         h = t - (t - x)
@@ -211,7 +224,7 @@ def fma(a, b, c):
     z = s - p
     t = (p - (s - z)) + (c - z)
     r = s + (t + e)
-    return np.where(np.isfinite(r) & np.isfinite(e), r, s)
+    return np.where(np.isfinite(r), np.ldexp(r, ea + eb), plain)
 
 
 def prim_args(*args):
@@ -318,6 +331,25 @@ class tl:
     def minimum(a, b, propagate_nan=False):
         a, b = promote(a, b, scalars=False)
         return Tile((np.minimum if propagate_nan else np.fmin)(a.v, b.v), a.dtype)
+    def map_elementwise(f, *args):
+        """`f` for the whole arrays; where they take different branches, once more for each part of them."""
+        full = np.broadcast_arrays(*[a.v for a in args])
+        flat = [Tile(v.reshape(-1), a.dtype) for v, a in zip(full, args)]
+        def run(parts):
+            try:
+                r = f(*parts)
+                return r if isinstance(r, tuple) else (r,)
+            except Mixed as mixed:
+                taken = mixed.args[0].astype(bool)
+                yes, no = (run([Tile(t.v[mask], t.dtype) for t in parts]) for mask in (taken, ~taken))
+                out = [Tile(np.empty(taken.size, y.v.dtype), y.dtype) for y in yes]
+                for o, y, n in zip(out, yes, no): o.v[taken], o.v[~taken] = y.v, n.v
+                return tuple(out)
+        Tile.branches += 1
+        try: r = run(flat)
+        finally: Tile.branches -= 1
+        r = tuple(Tile(t.v.reshape(full[0].shape), t.dtype) for t in r)
+        return r if len(r) > 1 else r[0]
     umulhi = prim.umulhi
     def abs(x): return prim.abs(x)
     def floor(x): return prim.floor(x)

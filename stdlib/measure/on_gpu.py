@@ -13,7 +13,9 @@ import struct
 import subprocess
 import sys
 
-FUNCTIONS = ("exp", "tl.exp", "tl.sigmoid", "log", "log2", "tanh", "erf", "sinh", "cosh", "log1p", "log10", "expm1", "exp10", "sinpi", "cospi", "tan", "atan", "asin", "acos")
+FUNCTIONS = ("exp", "tl.exp", "tl.sigmoid", "log", "log2", "tanh", "erf", "sinh", "cosh", "log1p", "log10", "expm1", "exp10", "sinpi", "cospi", "sin", "cos",
+             "tan", "atan", "asin", "acos", "asinh", "acosh", "atanh", "rcbrt", "erfc", "erfcx", "erfinv", "erfcinv", "normcdf", "normcdfinv", "tgamma",
+             "lgamma", "cyl_bessel_i0", "cyl_bessel_i1")
 GRID = 16384
 SOURCE = '''
 
