@@ -9,6 +9,9 @@
 //! So is a load, unless it is volatile, if the earlier one is in the same block and everything between the two is pure or
 //! loads. Lowering does not do that: loads under masks are assembly. Blocks with dots keep theirs, since how an operand is
 //! brought depends on what else uses it.
+//!
+//! And so is `map_elements`, if its block consists of the same operations as that of the earlier one: the sine and the cosine of
+//! one angle reduce it once.
 
 use rtc_ir::{Block, CacheModifier, Kernel, Op, OpKind, Phase, Traits, Type, Value};
 use rustc_hash::FxHashMap;
@@ -19,7 +22,23 @@ use crate::{Pass, PassContext, PassError};
 /// The pass.
 pub const PASS: Pass = Pass { name: "cse", needs: Phase::Tile, leaves: Phase::Tile, run };
 
-type Key = (OpKind, Vec<Value>, u8, Vec<Type>);
+/// An operation, its operands, which of the optional ones it has, the types of its results, and its blocks.
+type Key = (OpKind, Vec<Value>, u8, Vec<Type>, Vec<Part>);
+
+/// A part of a nested block, in which what the block defines has numbers: blocks that compute the same have the same parts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Part {
+    Begin(Vec<Type>),
+    Op(OpKind, Vec<Source>, u8, Vec<Type>),
+    End,
+}
+
+/// An operand in a nested block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    Around(Value),
+    Inside(usize),
+}
 
 pub(crate) fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let mut copies = Vec::new();
@@ -45,13 +64,16 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut FxHashMap<Key, Op>, copie
         if merges_loads && !only_reads(kernel, op) {
             loads.clear();
         }
-        if (traits.has(Traits::PURE) || loaded && merges_loads) && data.blocks.is_empty() {
-            let types = data.results.iter().map(|v| kernel.value_type(*v)).collect();
+        let parts = match data.kind {
+            OpKind::MapElements {} => parts(kernel, op),
+            _ => (data.blocks.is_empty() && (traits.has(Traits::PURE) || loaded && merges_loads)).then(Vec::new),
+        };
+        if let Some(parts) = parts {
             let mut operands = data.operands.to_vec();
             if traits.has(Traits::COMMUTATIVE) {
                 operands[..2].sort();
             }
-            let key = (data.kind.clone(), operands, data.optional, types);
+            let key = (data.kind.clone(), operands, data.optional, types(kernel, &data.results), parts);
             match if loaded { loads.get(&key) } else { seen.get(&key) } {
                 Some(first) => {
                     let (old, new) = (data.results.clone(), kernel.op(*first).results.clone());
@@ -74,6 +96,41 @@ fn visit(kernel: &mut Kernel, block: Block, seen: &mut FxHashMap<Key, Op>, copie
     for key in added {
         seen.remove(&key);
     }
+}
+
+fn types(kernel: &Kernel, values: &[Value]) -> Vec<Type> {
+    values.iter().map(|value| kernel.value_type(*value)).collect()
+}
+
+/// The blocks of an operation, if they only compute.
+fn parts(kernel: &Kernel, op: Op) -> Option<Vec<Part>> {
+    let (mut inside, mut parts) = (FxHashMap::default(), Vec::new());
+    kernel.op(op).blocks.iter().try_for_each(|block| add_parts(kernel, *block, &mut inside, &mut parts))?;
+    Some(parts)
+}
+
+fn add_parts(kernel: &Kernel, block: Block, inside: &mut FxHashMap<Value, usize>, parts: &mut Vec<Part>) -> Option<()> {
+    let args = &kernel.block(block).args;
+    parts.push(Part::Begin(types(kernel, args)));
+    for arg in args {
+        inside.insert(*arg, inside.len());
+    }
+    for op in kernel.ops(block) {
+        let data = kernel.op(op);
+        let traits = data.kind.spec().traits;
+        if !traits.has(Traits::PURE) && !traits.has(Traits::TERMINATOR) && data.blocks.is_empty() {
+            return None;
+        }
+        let source = |value: &Value| inside.get(value).map_or(Source::Around(*value), |number| Source::Inside(*number));
+        let operands = data.operands.iter().map(source).collect();
+        parts.push(Part::Op(data.kind.clone(), operands, data.optional, types(kernel, &data.results)));
+        data.blocks.iter().try_for_each(|nested| add_parts(kernel, *nested, inside, parts))?;
+        for result in &data.results {
+            inside.insert(*result, inside.len());
+        }
+    }
+    parts.push(Part::End);
+    Some(())
 }
 
 /// A load that reads the same as another of the same address, as far as this thread can tell.
