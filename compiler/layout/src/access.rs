@@ -210,7 +210,7 @@ impl SharedAccess {
 
     /// The greatest number of different 32-bit words in one bank.
     fn conflicts(&self, step: &AccessStep, lanes: &[u32], place: impl Fn(u32) -> u32) -> u32 {
-        let mut words = Vec::new();
+        let mut words = Vec::with_capacity(LANES as usize);
         for &lane in lanes {
             let first = place(self.address(step, lane, 0));
             let last = first + (self.width * self.bits / 8).max(1) - 1;
@@ -218,7 +218,11 @@ impl SharedAccess {
         }
         words.sort_unstable();
         words.dedup();
-        (0..32).map(|bank| words.iter().filter(|&word| word % 32 == bank).count() as u32).max().unwrap_or(0)
+        let mut banks = [0; 32];
+        for word in words {
+            banks[(word % 32) as usize] += 1;
+        }
+        banks.into_iter().max().unwrap_or(0)
     }
 }
 

@@ -11,6 +11,9 @@
 //! Several choices of `low` are tried, for plain vectors on both sides and for `ldmatrix` and `stmatrix`; the cheapest
 //! plan by counted wavefronts wins.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use crate::access::SharedAccess;
 use crate::gf2;
 use crate::linear::Layout;
@@ -49,9 +52,26 @@ impl SharedPlan {
     }
 }
 
+/// How many plans a thread remembers: passes ask for those of a kernel again and again.
+const REMEMBERED: usize = 512;
+
+thread_local! {
+    static PLANS: RefCell<HashMap<(Layout, Layout, u32, MatrixInstructions), SharedPlan>> = RefCell::default();
+}
+
 /// The cheapest plan found for elements of `bits` bits (8 to 128). Both layouts are of the same tile and hold the same
 /// elements in each block.
 pub fn shared_plan(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstructions) -> SharedPlan {
+    let key = (src.clone(), dst.clone(), bits, matrix);
+    PLANS.with_borrow_mut(|plans| {
+        if plans.len() >= REMEMBERED {
+            plans.clear();
+        }
+        plans.entry(key).or_insert_with(|| cheapest_plan(src, dst, bits, matrix)).clone()
+    })
+}
+
+fn cheapest_plan(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstructions) -> SharedPlan {
     assert_eq!(src.shape, dst.shape, "a conversion keeps the shape of the tile");
     assert!(bits.is_power_of_two() && (8..=128).contains(&bits), "elements of {bits} bits do not go to shared memory");
     let mut best: Option<(u32, SharedPlan)> = None;
