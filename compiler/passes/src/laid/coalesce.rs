@@ -11,7 +11,7 @@ use rtc_ir::analysis::{Axis, AxisInfos, Steps};
 
 use super::{cost, weight::weight};
 use crate::access::vector_width::{MAX_ACCESS_BYTES, pointee_bytes, vector_width};
-use crate::matrix_unit;
+use crate::work::has_dot;
 
 /// Elements that are fewer bytes apart lie near each other: two lanes or more of a warp touch the same line.
 const NEAR: u64 = 128;
@@ -64,7 +64,7 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: 
 /// How many neighbours a thread has in the layout that operations share: as many as the widest access takes, or fewer where
 /// lanes then store wider elements without gaps between them. On an H200, casts whose lanes store 16 of each 32 bytes at
 /// once took 1.2 to 1.4 times as long as with neighbouring lanes, 16 of 64 bytes 2 to 3 times; loads with such gaps took no
-/// longer. Not in kernels with dots, where most tiles are copied to shared memory.
+/// longer. In kernels with dots, where most tiles are copied to shared memory, always as many as the widest takes.
 fn shared_vector(
     kernel: &Kernel,
     infos: &AxisInfos,
@@ -78,10 +78,10 @@ fn shared_vector(
         let bytes = kernel.pointer(*op).map_or(0, |pointer| pointee_bytes(kernel, pointer));
         matches!(kernel.kind(*op), OpKind::Store { .. }) && vector * bytes >= MAX_ACCESS_BYTES
     };
-    if rtc_ir::walk_block(kernel, kernel.body()).into_iter().any(|op| matrix_unit::is_dot(kernel.kind(op))) {
+    let least = wishes.iter().filter(is_full_store).map(|(_, vector)| *vector).min().unwrap_or(widest);
+    if least >= widest || has_dot(kernel) {
         return widest;
     }
-    let least = wishes.iter().filter(is_full_store).map(|(_, vector)| *vector).min().unwrap_or(widest);
     let cost = |vector: &u64| -> u64 {
         let layout = with(*vector);
         wishes.iter().map(|(op, _)| weight(kernel, *op) * cost::access(kernel, infos, steps, *op, &layout)).sum()
