@@ -161,6 +161,14 @@ class Verify(unittest.TestCase):
         self.assertIn(33, known[96]["wrong"])
         self.assertGreater(max(known[96]["wrong"]), 2048)
 
+    def test_a_large_size_that_is_drawn_fits_no_block(self):
+        from rtc._judge.plan import MOST, Plan
+        for seed in range(64):
+            for rows, columns in ((64, 96), (4, MOST[False])):
+                plan = Plan([{"shape": [rows, columns]}], [32], seed, False, 0.0)
+                first = plan.larger(columns)[0].new
+                self.assertTrue(first % 2 == 1 and first != columns, (seed, columns, first))
+
     def test_launches_of_compiled_kernels(self):
         new = ("    k = gelu.warmup(x, o, x.size, BLOCK=256, grid=(1,))\n    assert k.n_regs > 0\n"
                "    k[(triton.cdiv(x.size, 256),)](x, o, x.size, 256)")

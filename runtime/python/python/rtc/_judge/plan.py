@@ -34,12 +34,12 @@ class Plan:
         return [Size(size, new) for size, new in _cases.edges(self.sizes, self.blocks)]
 
     def larger(self, size):
-        """Sizes that are larger than any that a test would have, drawn at random: any, then those that larger and larger powers
-        of two divide."""
+        """Sizes that are larger than any that a test would have, drawn at random: an odd one, which no block divides, then those
+        that larger and larger powers of two divide."""
         least = 2 * max(size, 1024, *[b for b in self.blocks if b <= 1 << 14]) + 1
-        drawn = self._random.randrange(least, 2 * least)
+        drawn = self._random.randrange(least, 2 * least, 2)
         if self._elements(size, drawn, {}) > MOST[self.gpu] and self._elements(size, drawn, self._small(size)) > MOST[self.gpu]:
-            drawn = self._random.randrange(size // 2, size)
+            drawn = self._random.randrange(size // 2 | 1, size, 2)
         steps = (1, 16, 64, 256, 1024)
         values = dict.fromkeys([*(-(-drawn // step) * step for step in steps), 1 << drawn.bit_length()])
         return [Size(size, new, self._others(size, new)) for new in values]
