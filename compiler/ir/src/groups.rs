@@ -17,6 +17,8 @@
 //!     warp 0: the first partition        warps 4 to 7: the second partition
 //! ```
 
+use rtc_abi::SmLimits;
+
 use crate::{Block, Kernel, Op, OpKind, Value, ValueDef};
 
 /// The most partitions: each has a named barrier, of which there are 16, and the first is that of the block.
@@ -111,6 +113,19 @@ impl Kernel {
     /// All warps of the block.
     pub fn whole_block(&self) -> WarpGroup {
         WarpGroup { partition: None, first: 0, warps: self.block_warps() }
+    }
+
+    /// The most registers that a thread can have where an operation runs.
+    pub fn most_registers_at(&self, op: Op) -> u32 {
+        let share = SmLimits::most_registers(32 * self.block_warps());
+        let of_block = self.options.maxnreg.unwrap_or(share).min(share);
+        let of_partition = || match self.kind(self.specialization()?) {
+            OpKind::WarpSpecialize { registers, .. } => {
+                registers.as_ref()?.get(self.group_of(op).partition?).copied().filter(|count| *count != 0)
+            }
+            _ => None,
+        };
+        of_partition().unwrap_or(of_block)
     }
 
     /// How many registers each thread starts with, if partitions change the number later.

@@ -32,7 +32,9 @@ impl MmaForm {
         };
         let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
         let layout = kernel.layout_of(acc).ok_or("the accumulator has no layout")?;
-        let form = AccumulatorForm::of(layout).ok_or("the accumulator has not the layout of `wgmma`")?;
+        let sums = kernel.value_type(acc).elem().map_or(32, |elem| elem.bits());
+        let form = AccumulatorForm::within(layout, widest_instruction(sums, kernel.most_registers_at(op)));
+        let form = form.ok_or("the accumulator has not the layout of `wgmma`")?;
         let AccumulatorForm { n, warps, rows } = &form;
         let (n, warps) = (*n, *warps);
         if !kernel.group_of(op).first.is_multiple_of(4) {
@@ -76,12 +78,21 @@ pub struct AccumulatorForm {
 }
 
 impl AccumulatorForm {
-    /// The form of a layout, if it is that of an accumulator, perhaps with rows in another order.
+    /// The form of a layout with the widest instructions, if it is that of an accumulator, perhaps with rows in another order.
     pub fn of(layout: &Layout) -> Option<AccumulatorForm> {
+        AccumulatorForm::among(layout, MOST_COLUMNS)
+    }
+
+    /// The form whose instructions have at most `most` columns, or the form for any.
+    fn within(layout: &Layout, most: u32) -> Option<AccumulatorForm> {
+        AccumulatorForm::among(layout, most).or_else(|| AccumulatorForm::of(layout))
+    }
+
+    fn among(layout: &Layout, most: u32) -> Option<AccumulatorForm> {
         let &[m, columns] = layout.shape() else { return None };
         let fits = |n: u32, warps: [u32; 2]| m >= 16 * warps[0] && columns >= n * warps[1];
         let all = || {
-            (3..=8).rev().map(|log| 1u32 << log).flat_map(|n| {
+            (3..=most.ilog2()).rev().map(|log| 1u32 << log).flat_map(|n| {
                 let grids = (2..=layout.warps().trailing_zeros()).map(|bits| [1 << bits, layout.warps() >> bits]);
                 grids.map(move |warps| (n, warps)).filter(|(n, warps)| fits(*n, *warps))
             })
@@ -104,6 +115,19 @@ impl AccumulatorForm {
         let taken = || self.rows.as_ref().map_or_else(plain, |rows| plain().with_rows(rows));
         fits && *lhs == taken()
     }
+}
+
+/// The most columns of an instruction.
+const MOST_COLUMNS: u32 = 256;
+
+/// Registers that an instruction needs beside its sums, so that ptxas accepts it.
+const BESIDE_SUMS: u32 = 26;
+
+/// The most columns of an instruction for a thread of `registers` registers: ptxas can only spill sums between instructions.
+pub fn widest_instruction(sum_bits: u32, registers: u32) -> u32 {
+    // An instruction has 64 rows, for the 128 threads of four warps.
+    let fits = |columns: &u32| columns * sum_bits / 64 + BESIDE_SUMS <= registers;
+    (4..=MOST_COLUMNS.ilog2()).rev().map(|log| 1 << log).find(fits).unwrap_or(8)
 }
 
 /// The sizes of an operand: a tile, or a slot of a buffer.

@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value, view};
+use rtc_ir::{
+    Builder, DotKind, Elem, Kernel, Op, OpKind, Precision, Rounding, Scalar, Shape, Value, view, widest_instruction,
+};
 use rtc_layout::{Layout, MOST_ROOM, MmaShape};
 
 use super::computed_operand::{ComputedOperand, suits_registers};
@@ -260,7 +262,12 @@ pub fn layouts(
         }
         DotKind::Wgmma => {
             let warps = wgmma_warps(kernel, cx, op)?;
-            let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(256), warps);
+            let sums = scalar_of(kernel, view::Dot::at(kernel, op).acc())?;
+            let acc = Layout::wgmma(
+                &c,
+                (c[1] / warps[1]).min(widest_instruction(sums.bits(), kernel.most_registers_at(op))),
+                warps,
+            );
             let bits = scalar_of(kernel, lhs)?.bits();
             let operand = || Layout::wgmma_operand(&a, bits, warps);
             let transposed = Some(lhs).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
