@@ -1,5 +1,6 @@
 //! The rewrite rules, in the lists in which passes apply them. One file is one rule.
 
+mod add_constants;
 mod dot_accumulator;
 mod fold_constants;
 mod full_mask;
@@ -20,6 +21,7 @@ use crate::rewrite::{self, Rule};
 /// The rules of the pass `simplify`: the result has fewer operations, or simpler ones.
 pub(crate) const SIMPLIFY: &[Rule] = &[
     fold_constants::RULE,
+    add_constants::RULE,
     repeated_operand::RULE,
     full_mask::RULE,
     raise_remainder::RULE,
