@@ -12,7 +12,7 @@
 //! plan by counted wavefronts wins.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::access::SharedAccess;
 use crate::gf2;
@@ -74,21 +74,23 @@ pub fn shared_plan(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstruct
 fn cheapest_plan(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstructions) -> SharedPlan {
     assert_eq!(src.shape, dst.shape, "a conversion keeps the shape of the tile");
     assert!(bits.is_power_of_two() && (8..=128).contains(&bits), "elements of {bits} bits do not go to shared memory");
-    let mut best: Option<(u32, SharedPlan)> = None;
+    let mut best: Option<(u32, SharedLayout)> = None;
     for low in low_candidates(src, dst, bits, matrix) {
         for store_phase in phases(src, &low, bits, matrix.store) {
             for load_phase in phases(dst, &low, bits, matrix.load) {
                 let shared = layout_with(src, dst, bits, &low, &store_phase, &load_phase);
-                let store = SharedAccess::best(&shared, src, bits, matrix.store, true);
-                let load = SharedAccess::best(&shared, dst, bits, matrix.load, false);
-                let cost = store.cost(true) + load.cost(false);
+                let cost = SharedAccess::least_cost(&shared, src, bits, matrix.store, true)
+                    + SharedAccess::least_cost(&shared, dst, bits, matrix.load, false);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, SharedPlan { shared, store, load }));
+                    best = Some((cost, shared));
                 }
             }
         }
     }
-    best.expect("the empty choice of low vectors is always tried").1
+    let (_, shared) = best.expect("the empty choice of low vectors is always tried");
+    let store = SharedAccess::best(&shared, src, bits, matrix.store, true);
+    let load = SharedAccess::best(&shared, dst, bits, matrix.load, false);
+    SharedPlan { shared, store, load }
 }
 
 /// A layout in shared memory that is read by `layout` without conflicts and as wide as possible, and contiguous along
@@ -104,7 +106,7 @@ pub fn swizzle_for(layout: &Layout, bits: u32, order: &[u32], vector: u32, matri
         for max_phase in powers((row / group).min(16)) {
             for per_phase in powers(8) {
                 let shared = SharedLayout::swizzled(shape, group, per_phase, max_phase, order);
-                let cost = SharedAccess::best(&shared, layout, bits, matrix, false).cost(false);
+                let cost = SharedAccess::least_cost(&shared, layout, bits, matrix, false);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, shared));
                 }
@@ -137,7 +139,8 @@ fn low_candidates(src: &Layout, dst: &Layout, bits: u32, matrix: MatrixInstructi
             candidates.push(extended[..width].to_vec());
         }
     }
-    candidates.retain(|low| gf2::rank(low) == low.len());
+    let mut seen = HashSet::new();
+    candidates.retain(|low| gf2::rank(low) == low.len() && seen.insert(low.clone()));
     candidates
 }
 
