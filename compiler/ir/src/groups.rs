@@ -115,17 +115,10 @@ impl Kernel {
         WarpGroup { partition: None, first: 0, warps: self.block_warps() }
     }
 
-    /// The most registers that a thread can have where an operation runs.
-    pub fn most_registers_at(&self, op: Op) -> u32 {
-        let share = SmLimits::most_registers(32 * self.block_warps());
-        let of_block = self.options.maxnreg.unwrap_or(share).min(share);
-        let of_partition = || match self.kind(self.specialization()?) {
-            OpKind::WarpSpecialize { registers, .. } => {
-                registers.as_ref()?.get(self.group_of(op).partition?).copied().filter(|count| *count != 0)
-            }
-            _ => None,
-        };
-        of_partition().unwrap_or(of_block)
+    /// The registers of a thread that the assembler takes for the limit of every instruction: those at the start.
+    pub fn register_limit(&self) -> u32 {
+        let share = SmLimits::most_registers(self.threads_per_block());
+        self.registers_at_start().unwrap_or_else(|| self.options.maxnreg.unwrap_or(share).min(share))
     }
 
     /// How many registers each thread starts with, if partitions change the number later.

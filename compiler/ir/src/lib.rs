@@ -72,4 +72,4 @@ pub use sort::sort_is_rolled;
 pub use types::{Elem, MAX_RANK, MAX_SLOTS, MAX_TILE_ELEMENTS, Scalar, Shape, SharedType, TileType, Type};
 pub use verify::{BARRIER_BYTES, Verified, VerifyError, may_stand_in, place_bytes, print_errors, verify};
 pub use walk::{walk, walk_block, walk_nested, walk_op};
-pub use wgmma::{AccumulatorForm, MmaForm, widest_instruction};
+pub use wgmma::{AccumulatorForm, BESIDE_SUMS, MmaForm, widest_instruction};

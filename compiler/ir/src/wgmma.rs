@@ -33,7 +33,7 @@ impl MmaForm {
         let bits = kernel.value_type(lhs).elem().map_or(0, |elem| elem.bits());
         let layout = kernel.layout_of(acc).ok_or("the accumulator has no layout")?;
         let sums = kernel.value_type(acc).elem().map_or(32, |elem| elem.bits());
-        let form = AccumulatorForm::within(layout, widest_instruction(sums, kernel.most_registers_at(op)));
+        let form = AccumulatorForm::within(layout, widest_instruction(sums, kernel.register_limit()));
         let form = form.ok_or("the accumulator has not the layout of `wgmma`")?;
         let AccumulatorForm { n, warps, rows } = &form;
         let (n, warps) = (*n, *warps);
@@ -120,10 +120,10 @@ impl AccumulatorForm {
 /// The most columns of an instruction.
 const MOST_COLUMNS: u32 = 256;
 
-/// Registers that an instruction needs beside its sums, so that ptxas accepts it.
-const BESIDE_SUMS: u32 = 26;
+/// Registers that the assembler needs beside the sums of one instruction.
+pub const BESIDE_SUMS: u32 = 26;
 
-/// The most columns of an instruction for a thread of `registers` registers: ptxas can only spill sums between instructions.
+/// The most columns of an instruction for a thread of `registers` registers: sums can be spilled between instructions only.
 pub fn widest_instruction(sum_bits: u32, registers: u32) -> u32 {
     // An instruction has 64 rows, for the 128 threads of four warps.
     let fits = |columns: &u32| columns * sum_bits / 64 + BESIDE_SUMS <= registers;

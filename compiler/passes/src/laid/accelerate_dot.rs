@@ -265,7 +265,7 @@ pub fn layouts(
             let sums = scalar_of(kernel, view::Dot::at(kernel, op).acc())?;
             let acc = Layout::wgmma(
                 &c,
-                (c[1] / warps[1]).min(widest_instruction(sums.bits(), kernel.most_registers_at(op))),
+                (c[1] / warps[1]).min(widest_instruction(sums.bits(), kernel.register_limit())),
                 warps,
             );
             let bits = scalar_of(kernel, lhs)?.bits();

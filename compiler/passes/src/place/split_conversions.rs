@@ -97,7 +97,7 @@ fn before_loops(kernel: &Kernel, conversion: Op, source: Value) -> Option<Op> {
 }
 
 /// Whether an operation is a conversion through shared memory.
-fn is_split(kernel: &Kernel, op: Op) -> bool {
+pub(crate) fn is_split(kernel: &Kernel, op: Op) -> bool {
     let Some(converted) = view::ConvertLayout::of(kernel, op) else { return false };
     match (kernel.layout_of(converted.source()), kernel.layout_of(kernel.result(op, 0))) {
         (Some(from), Some(to)) => conversion(from, to) == Conversion::Shared,

@@ -1,6 +1,6 @@
 //! Shared memory and registers of a kernel as scheduled.
 
-use rtc_ir::Kernel;
+use rtc_ir::{BARRIER_BYTES, Kernel, OpKind, place_bytes, scratch_align, scratch_bytes, walk};
 
 use super::insert_waits;
 use crate::place::{allocate_shared, place_scratch, split_conversions};
@@ -19,8 +19,36 @@ pub(crate) fn holds(kernel: &Kernel, scope: Scope<'_>, registers: u32) -> bool {
     estimate(kernel, scope) <= registers + SPARE_REGISTERS
 }
 
+/// Whether a kernel takes at most `most` bytes of shared memory.
+pub(crate) fn fits_shared(kernel: &Kernel, cx: &PassContext, most: u32) -> Result<bool, PassError> {
+    if apart_bytes(kernel).is_some_and(|bytes| bytes <= u64::from(most)) {
+        return Ok(true);
+    }
+    Ok(shared_bytes(kernel, cx)?.is_some_and(|bytes| bytes <= most))
+}
+
+/// The shared memory that a kernel takes if its buffers lie one behind the other, a bound that is quick to compute; `None` if
+/// conversions have no buffers yet.
+fn apart_bytes(kernel: &Kernel) -> Option<u64> {
+    let mut end = 0u64;
+    for op in walk(kernel) {
+        let bytes = || place_bytes(kernel.value_type(kernel.result(op, 0)));
+        let (align, bytes) = match kernel.kind(op) {
+            OpKind::AllocShared { align, .. } => (u64::from(*align), bytes()),
+            OpKind::AllocBarriers { .. } => (u64::from(BARRIER_BYTES), bytes()),
+            OpKind::ConvertLayout {} if split_conversions::is_split(kernel, op) => return None,
+            kind => match scratch_bytes(kernel, op) {
+                Some(bytes) => (u64::from(scratch_align(kind)), u64::from(bytes)),
+                None => continue,
+            },
+        };
+        end = end.next_multiple_of(align.max(1)) + bytes;
+    }
+    Some(end)
+}
+
 /// The shared memory that a kernel takes; `None` if it is too much.
-pub(crate) fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {
+fn shared_bytes(kernel: &Kernel, cx: &PassContext) -> Result<Option<u32>, PassError> {
     let mut trial = kernel.clone();
     for pass in [insert_waits::PASS, split_conversions::PASS, place_scratch::PASS, allocate_shared::PASS] {
         match (pass.run)(&mut trial, cx) {

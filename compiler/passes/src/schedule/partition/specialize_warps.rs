@@ -22,7 +22,7 @@
 //! With one block per SM, stores of results of 16 bits are deferred to the next program (`defer_stores.rs`).
 
 use rtc_abi::{ResultStores, SmLimits};
-use rtc_ir::{Kernel, MmaForm, Op, Phase, Type, Value, place_bytes};
+use rtc_ir::{BESIDE_SUMS, Kernel, MmaForm, Op, Phase, Type, Value, place_bytes};
 
 use super::candidate::Candidate;
 use super::config::{self, PartitionConfig, PartitionSpec, Role};
@@ -32,7 +32,7 @@ use super::producer_loop::ProducerLoop;
 use crate::access::clamped_rows;
 use crate::schedule::overlap::{overlap_promotion, pipeline_chained_dots};
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::{SPARE_REGISTERS, STORED_BYTES, shared_bytes};
+use crate::schedule::resources::{SPARE_REGISTERS, STORED_BYTES, fits_shared};
 use crate::schedule::tma::argument_maps;
 use crate::schedule::tma::tensor_maps::stored_tile;
 use crate::work::words::words_of_tile;
@@ -42,8 +42,6 @@ use crate::{Pass, PassContext, PassError, matrix_unit};
 /// The pass.
 pub const PASS: Pass = Pass { name: "specialize-warps", needs: Phase::Laid, leaves: Phase::Laid, run };
 
-/// The registers that the assembler needs in addition to the accumulators of one instruction.
-const INSTRUCTION_REGISTERS: u32 = 26;
 /// The most registers that a thread can use, as a multiple of 8.
 const MOST_REGISTERS: u32 = 240;
 /// The most registers of a thread at the start.
@@ -140,7 +138,7 @@ impl Candidate {
         let mmas: Vec<Vec<Op>> = self.loops.iter().map(|of| of.mmas(kernel)).collect();
         // The assembler takes the registers at the start for the limit of every instruction.
         let at_once = mmas.iter().flatten().filter_map(|op| instruction_registers(kernel, *op)).max().unwrap_or(0);
-        (start >= LEAST_AT_START.max(at_once + INSTRUCTION_REGISTERS)).then_some(())?;
+        (start >= LEAST_AT_START.max(at_once + BESIDE_SUMS)).then_some(())?;
         let accs = mmas.iter().map(|of| acc_registers(kernel, of)).max().unwrap_or(0);
         let own = own.min(MOST_REGISTERS);
         let suffices =
@@ -228,15 +226,18 @@ fn fitting_so(
             return Ok(None);
         }
         argument_maps::drop_addresses(&mut made);
-        // A dot that overlaps the next iteration keeps its operands in use for longer.
-        let mut overlapped = made.clone();
-        if found.may_overlap(kernel) {
+        let fits = if found.may_overlap(kernel) {
+            // A dot that overlaps the next iteration keeps its operands in use for longer.
+            let mut overlapped = made.clone();
             (pipeline_chained_dots::PASS.run)(&mut overlapped, cx)?;
+            fits_shared(&overlapped, cx, most)?
+        } else {
+            fits_shared(&made, cx, most)?
+        };
+        if fits {
+            return Ok(Some((made, form.slots)));
         }
-        match shared_bytes(&overlapped, cx)? {
-            Some(bytes) if bytes <= most => return Ok(Some((made, form.slots))),
-            _ => form.slots -= 1,
-        }
+        form.slots -= 1;
     }
     Ok(None)
 }

@@ -20,7 +20,7 @@ use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
 use crate::schedule::pipeline::stages::stages;
-use crate::schedule::resources::shared_bytes;
+use crate::schedule::resources::fits_shared;
 use crate::work::{Scope, estimate, words_of_tile};
 use crate::{Pass, PassContext, PassError, matrix_unit};
 
@@ -206,5 +206,5 @@ fn fits(kernel: &Kernel, cx: &PassContext) -> Result<bool, PassError> {
     let mut trial = kernel.clone();
     expand_loop::run(&mut trial, cx)?;
     (crate::tile::dce_laid::PASS.run)(&mut trial, cx)?;
-    Ok(shared_bytes(&trial, cx)?.is_some())
+    fits_shared(&trial, cx, cx.target.shared_bytes_max)
 }

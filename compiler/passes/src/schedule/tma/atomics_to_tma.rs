@@ -21,7 +21,7 @@ use super::tma_reductions;
 use crate::access::box_access::BoxAccess;
 use crate::access::box_analysis::BoxAnalysis;
 use crate::pass::missing;
-use crate::schedule::resources::{STORED_BYTES, shared_bytes};
+use crate::schedule::resources::{STORED_BYTES, fits_shared};
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -45,7 +45,7 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     }
     crate::tile::dce::run(&mut made, cx)?;
     argument_maps::drop_addresses(&mut made);
-    if shared_bytes(&made, cx)?.is_some_and(|bytes| bytes <= cx.target.shared_bytes_max) {
+    if fits_shared(&made, cx, cx.target.shared_bytes_max)? {
         *kernel = made;
     }
     Ok(())
