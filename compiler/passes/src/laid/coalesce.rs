@@ -43,8 +43,9 @@ struct Group {
 pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
     let mut groups: HashMap<Group, Vec<(Op, u64)>> = HashMap::new();
     let steps = Steps::new(kernel, infos);
+    let reduced = reduced_axes(kernel);
     for op in ops {
-        let Some((shape, wish)) = wish(kernel, infos, &steps, target, *op) else { continue };
+        let Some((shape, wish)) = wish(kernel, infos, &steps, target, &reduced, *op) else { continue };
         let (warps, version) = (kernel.group_of(*op).warps, version(kernel, *op));
         groups.entry(Group { shape, order: wish.order, warps, version }).or_default().push((*op, wish.vector));
     }
@@ -122,7 +123,27 @@ fn version(kernel: &Kernel, op: Op) -> Option<Block> {
     }
 }
 
-fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, op: Op) -> Option<(Shape, Wish)> {
+/// The axes along which the kernel reduces or scans tiles of a shape, where more than one order starts with the same axis.
+fn reduced_axes(kernel: &Kernel) -> HashMap<Shape, Vec<u32>> {
+    let mut axes: HashMap<Shape, Vec<u32>> = HashMap::new();
+    for op in rtc_ir::walk(kernel) {
+        let (OpKind::Reduce { axis } | OpKind::Scan { axis, .. }) = kernel.kind(op) else { continue };
+        let shape = kernel.variadic(op).first().and_then(|value| kernel.value_type(*value).shape());
+        if let Some(shape) = shape.filter(|shape| shape.rank() > 2) {
+            axes.entry(shape).or_default().push(*axis);
+        }
+    }
+    axes
+}
+
+fn wish(
+    kernel: &Kernel,
+    infos: &AxisInfos,
+    steps: &Steps<'_>,
+    target: &Target,
+    reduced: &HashMap<Shape, Vec<u32>>,
+    op: Op,
+) -> Option<(Shape, Wish)> {
     let (OpKind::Load { .. }
     | OpKind::Store { .. }
     | OpKind::AtomicRmw { .. }
@@ -140,13 +161,22 @@ fn wish(kernel: &Kernel, infos: &AxisInfos, steps: &Steps<'_>, target: &Target, 
     };
     let warps = kernel.group_of(op).warps;
     let per_thread = (shape.numel() / (u64::from(warps) * 32)).max(1);
-    let cost = |order: &Vec<u32>| {
-        let layout = Layout::default_blocked(&shape, warps, order, width(order).min(per_thread) as u32);
-        cost::access(kernel, infos, steps, op, &layout)
-    };
+    let blocked = |order: &Vec<u32>| Layout::default_blocked(&shape, warps, order, width(order).min(per_thread) as u32);
+    let cost = |order: &Vec<u32>| cost::access(kernel, infos, steps, op, &blocked(order));
     // The first of those that cost the least.
     let mut orders = orders(kernel, infos, pointer, shape.rank());
-    let order = if orders.len() == 1 { orders.pop()? } else { orders.into_iter().min_by_key(cost)? };
+    let mut order = if orders.len() == 1 { orders.pop()? } else { orders.into_iter().min_by_key(cost)? };
+    if let Some(axes) = reduced.get(&shape) {
+        let with_reductions = |order: &Vec<u32>| {
+            let layout = blocked(order);
+            let reductions: u64 = axes.iter().map(|axis| cost::reduction(&layout, *axis as usize)).sum();
+            cost(order) + reductions
+        };
+        let mut other = order.clone();
+        // What is reduced comes last: it is divided among as few threads as may be.
+        other[1..].sort_by_key(|axis| axes.contains(axis));
+        order = [order, other].into_iter().min_by_key(with_reductions)?;
+    }
     let vector = width(&order);
     Some((shape, Wish { order, vector }))
 }

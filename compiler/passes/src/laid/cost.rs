@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
 use rtc_ir::{Kernel, Op, OpKind, Value, view};
-use rtc_layout::{Conversion, Layout, MatrixInstructions, conversion, shared_plan};
+use rtc_layout::{Conversion, InputBit, Layout, MatrixInstructions, conversion, shared_plan};
 
 use super::dot_users::makes_operand;
 use super::weight::weight;
@@ -30,6 +30,9 @@ const BARRIERS: u64 = 64;
 
 /// The issue of an access and the arithmetic of its address.
 const ACCESS: u64 = 7;
+
+/// A shuffle, and the operation on its result.
+const SHUFFLE: u64 = 4;
 
 /// A cycle.
 const CYCLE: u64 = 4;
@@ -220,6 +223,17 @@ impl WarpFootprint {
         };
         WarpFootprint { lines: count(LINE_BYTES), sectors: count(SECTOR_BYTES) }
     }
+}
+
+/// What a reduction along an axis takes between threads: shuffles for each result that is not complete in a thread, and
+/// for those not complete in a warp a round through shared memory.
+pub fn reduction(layout: &Layout, axis: usize) -> u64 {
+    let Some(bits) = layout.axis_bits(axis) else { return 0 };
+    let count = |is: fn(&InputBit) -> bool| bits.iter().filter(|bit| is(bit)).count() as u32;
+    let results = u64::from(layout.registers()) >> count(|bit| matches!(bit, InputBit::Register(_)));
+    let shuffles = results * u64::from(count(|bit| matches!(bit, InputBit::Lane(_)))) * SHUFFLE;
+    let crosses = count(|bit| matches!(bit, InputBit::Warp(_))) > 0;
+    shuffles + if crosses { BARRIERS + 2 * results * (CYCLE + ACCESS) } else { 0 }
 }
 
 /// An operation that computes its result in this layout. Indices are sums of a part that depends on the thread and a
