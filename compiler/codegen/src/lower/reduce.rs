@@ -17,6 +17,17 @@ use crate::{
 /// If the order does not matter, a thread combines its values in so many independent chains.
 const CHAINS: usize = 4;
 
+/// Which of two lanes gives the first operand of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LaneOrder {
+    /// It does not matter.
+    Any,
+    /// The lower one, in both lanes.
+    LowerFirst,
+    /// Each gives its own first: only the lower lanes have results.
+    OwnFirst,
+}
+
 impl<'c> Lowering<'_, 'c> {
     pub(super) fn reduce(&self, op: Op, axis: u32) -> Result<()> {
         let operands = self.kernel.variadic(op).to_vec();
@@ -141,34 +152,54 @@ impl<'c> Lowering<'_, 'c> {
         Ok(gathered)
     }
 
-    /// Step by step, each between two lanes.
+    /// Step by step, each between two lanes, all of which come to the same bits: where the order of operands could matter, the
+    /// lane with the lower number gives the first one.
     pub(super) fn reduce_in_steps(
         &self,
         combine: Block,
         partials: Vec<Tuple<'c>>,
         steps: &[ReduceLaneStep],
     ) -> Result<Vec<Tuple<'c>>> {
-        steps.iter().try_fold(partials, |partials, step| self.reduce_lanes(combine, &partials, step))
+        let is_plain = |step: &ReduceLaneStep| step.register_xor == 0 && step.mask.is_power_of_two();
+        let order = match self.is_symmetric(combine) {
+            true => LaneOrder::Any,
+            false if steps.len() > 1 && steps.iter().all(is_plain) => LaneOrder::OwnFirst,
+            false => LaneOrder::LowerFirst,
+        };
+        let reduced =
+            steps.iter().try_fold(partials, |partials, step| self.reduce_lanes(combine, &partials, step, order))?;
+        if order != LaneOrder::OwnFirst {
+            return Ok(reduced);
+        }
+        // The lane that was the lower one in all steps has the result.
+        let above = steps.iter().fold(0, |all, step| all | step.mask);
+        let lowest = self.e.andi(self.lane(), self.e.i32(!above as i32));
+        let from_lowest = |value: Value<'c>| self.e.shuffle(ShuffleKind::Index, value, lowest);
+        Ok(reduced.into_iter().map(|tuple| tuple.into_iter().map(from_lowest).collect()).collect())
     }
 
     /// Combines each partial result with that of the partner's lane.
-    fn reduce_lanes(&self, combine: Block, partials: &[Tuple<'c>], step: &ReduceLaneStep) -> Result<Vec<Tuple<'c>>> {
+    fn reduce_lanes(
+        &self,
+        combine: Block,
+        partials: &[Tuple<'c>],
+        step: &ReduceLaneStep,
+        order: LaneOrder,
+    ) -> Result<Vec<Tuple<'c>>> {
         let e = self.e;
         let ReduceLaneStep { mask, register_xor } = *step;
         let distance = e.i32(mask as i32);
-        // Both lanes must come to the same bits, so that copies agree: where the order of operands could matter, the
-        // lane with the lower number gives the first one.
-        let first = if self.is_symmetric(combine) { None } else { Some(self.lane_bit_clear(highest_bit(mask))) };
+        let lower = (order == LaneOrder::LowerFirst).then(|| self.lane_bit_clear(highest_bit(mask)));
         let step = |register: usize| {
             let other = &partials[register ^ register_xor as usize];
             let other: Tuple<'c> =
                 other.iter().map(|value| e.shuffle(ShuffleKind::Butterfly, *value, distance)).collect();
             let own = &partials[register];
-            match first {
+            match lower {
                 None => self.combine(combine, own, &other),
-                Some(first) => {
-                    let lhs = self.select_tuple(first, own, &other);
-                    let rhs = self.select_tuple(first, &other, own);
+                Some(lower) => {
+                    let lhs = self.select_tuple(lower, own, &other);
+                    let rhs = self.select_tuple(lower, &other, own);
                     self.combine(combine, &lhs, &rhs)
                 }
             }
