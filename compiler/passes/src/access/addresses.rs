@@ -9,6 +9,9 @@ use rtc_ir::{Block, Kernel, Op, OpKind, Scalar, Traits, Value, constant_bits, re
 use super::in_place;
 use crate::dependence::slice;
 
+/// How many users of a value are followed.
+const FAR: usize = 64;
+
 /// The part of a loop's body that some of its values follow from.
 pub(crate) struct Addresses {
     /// Its operations in program order.
@@ -33,6 +36,26 @@ fn is_repeatable(kernel: &Kernel, op: Op) -> bool {
         OpKind::ConvertLayout {} => true,
         _ => kernel.only_computes(op),
     }
+}
+
+/// Whether addresses are computed from a value, as from the entries of a block table.
+pub(crate) fn is_part_of_address(kernel: &Kernel, value: Value) -> bool {
+    let mut pending = vec![value];
+    let mut seen = HashSet::new();
+    while let Some(value) = pending.pop() {
+        for user in kernel.users(value) {
+            match kernel.kind(user) {
+                OpKind::AddPtr {} => return true,
+                OpKind::Broadcast {} | OpKind::ExpandDims { .. } | OpKind::Trans { .. } | OpKind::ConvertLayout {} => {}
+                kind if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {}
+                _ => continue,
+            }
+            if seen.len() < FAR && seen.insert(user) {
+                pending.extend(kernel.op(user).results.iter());
+            }
+        }
+    }
+    false
 }
 
 /// Whether reads through `pointer` may be moved to earlier iterations of a loop: nothing in it orders accesses, and if it

@@ -22,6 +22,7 @@ use rtc_layout::{Conversion, InputBit, Layout, MatrixInstructions, conversion, s
 
 use super::dot_users::makes_operand;
 use super::weight::weight;
+use crate::access::addresses::is_part_of_address;
 use crate::access::vector_width::{pointee_bytes, vector_width};
 use rtc_ir::analysis::{AxisInfos, Step, Steps};
 
@@ -96,7 +97,7 @@ pub fn matrix_instructions(target: &Target) -> MatrixInstructions {
 /// Whether a load may produce its tile in a layout that its user requires. Only small tiles: the addresses of others
 /// take registers, and accumulators are loaded when there are few. In loops only next to dots: elsewhere the barriers
 /// of a conversion keep the warps of a block together, so that they read neighbouring rows (without them a loop over
-/// such rows took a quarter longer).
+/// such rows took a quarter longer). That is no reason for indices: the accesses through them would wait for the barriers.
 ///
 /// A tile that an operand of a dot is computed from by casts, scales or shifts is not loaded in smaller pieces than
 /// copies to shared memory have: it is read from there in the operand's layout.
@@ -104,7 +105,7 @@ pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layo
     let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
     let beside_dot = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_dot));
     matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
-        && (weight(kernel, load) == 1 || beside_dot())
+        && (weight(kernel, load) == 1 || beside_dot() || is_part_of_address(kernel, kernel.result(load, 0)))
         && layout.registers() <= MOST_RELAID
         && !loses_copies(kernel, infos, load, layout)
 }

@@ -21,19 +21,15 @@
 
 mod runs;
 
-use std::collections::HashSet;
-
 use rtc_ir::analysis::{AxisInfos, axis_info};
-use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Traits, Type, Value};
+use rtc_ir::{Builder, Kernel, Op, OpKind, Phase, Position, Type, Value};
 
+use crate::access::addresses::is_part_of_address;
 use crate::{Pass, PassContext, PassError};
 use runs::{Narrow, Runs, can_narrow};
 
 /// The pass.
 pub const PASS: Pass = Pass { name: "narrow-loads", needs: Phase::Tile, leaves: Phase::Tile, run };
-
-/// How many users of a loaded value are followed.
-const FAR: usize = 64;
 
 fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     let loads: Vec<Op> = rtc_ir::walk(kernel)
@@ -99,26 +95,6 @@ fn broadcast_to(kernel: &Kernel, value: Value) -> Option<u64> {
         _ => None,
     });
     sizes.collect::<Option<Vec<u64>>>()?.into_iter().min()
-}
-
-/// Whether addresses are computed from a value, as from the entries of a block table.
-fn is_part_of_address(kernel: &Kernel, value: Value) -> bool {
-    let mut pending = vec![value];
-    let mut seen = HashSet::new();
-    while let Some(value) = pending.pop() {
-        for user in kernel.users(value) {
-            match kernel.kind(user) {
-                OpKind::AddPtr {} => return true,
-                OpKind::Broadcast {} | OpKind::ExpandDims { .. } | OpKind::Trans { .. } => {}
-                kind if kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE)) => {}
-                _ => continue,
-            }
-            if seen.len() < FAR && seen.insert(user) {
-                pending.extend(kernel.op(user).results.iter());
-            }
-        }
-    }
-    false
 }
 
 /// The elements of `load` from those of `made`, which has one of each run.
