@@ -263,11 +263,8 @@ pub fn layouts(
         DotKind::Wgmma => {
             let warps = wgmma_warps(kernel, cx, op)?;
             let sums = scalar_of(kernel, view::Dot::at(kernel, op).acc())?;
-            let acc = Layout::wgmma(
-                &c,
-                (c[1] / warps[1]).min(widest_instruction(sums.bits(), kernel.register_limit())),
-                warps,
-            );
+            let widest = widest_instruction(sums.bits(), kernel.register_limit());
+            let acc = Layout::wgmma(&c, (c[1] / warps[1]).min(widest), warps);
             let bits = scalar_of(kernel, lhs)?.bits();
             let operand = || Layout::wgmma_operand(&a, bits, warps);
             let transposed = Some(lhs).filter(|_| bits == 16).and_then(|lhs| cast_from_transposed(kernel, lhs));
