@@ -12,19 +12,19 @@ without a GPU or PyTorch.
 """
 
 import argparse
-import json
-import math
+import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 
+import beside
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = os.path.join(HERE, "..", "..", "stdlib", "libdevice.txt")
-BLOCK, NUMBERS, LAUNCHES, COMPARED = 1024, 1 << 23, 12, 1 << 14
+BLOCK, NUMBERS, COMPARED = 1024, 1 << 23, 1 << 14
 
 #: The name in PyTorch and in the kernel language.
 TYPES = {"fp32": ("float32", "tl.float32"), "fp64": ("float64", "tl.float64"), "fp16": ("float16", "tl.float16"),
@@ -33,6 +33,9 @@ TYPES = {"fp32": ("float32", "tl.float32"), "fp64": ("float64", "tl.float64"), "
          "i64": ("int64", "tl.int64")}
 EIGHT_BITS = ("e4m3", "e5m2")
 WHOLE = [name for name in TYPES if name[0] in "iu"]
+
+#: By how much results of functions of both libraries may differ, as `beside.differ` says; 0.01 for all other types.
+BOUNDS = {"fp64": 1e-12, "fp32": 2e-5}
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,7 @@ def blocks():
 
 def cases(only):
     """All that match."""
-    found = [case for part in (library, casts, arithmetic, blocks) for case in part()]
-    return [case for case in found if not only or re.search(only, case.name)]
+    return beside.matching((case for part in (library, casts, arithmetic, blocks) for case in part()), only)
 
 
 def source(chosen):
@@ -126,20 +128,19 @@ def source(chosen):
     return text
 
 
-class Bench:
+class Bench(beside.Bench):
     """The process of one compiler."""
 
     def __init__(self, chosen, path):
-        import importlib.util
-
-        import torch
+        super().__init__()
         spec = importlib.util.spec_from_file_location("kernels_of_functions", path)
         self.kernels = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.kernels)
-        self.torch, self.chosen = torch, chosen
+        self.chosen = chosen
+        torch = self.torch
         torch.manual_seed(1)
         self.inputs = {kind: [self.numbers(kind) for _ in range(4 if kind in ("fp32", "fp64") else 2)] for kind in TYPES}
-        self.outputs = {kind: torch.empty(NUMBERS, device="cuda", dtype=getattr(torch, name)) for kind, (name, _) in TYPES.items()}
+        self.stored = {kind: torch.empty(NUMBERS, device="cuda", dtype=getattr(torch, name)) for kind, (name, _) in TYPES.items()}
 
     def numbers(self, kind):
         """Small positive integers, or normal variables."""
@@ -152,119 +153,21 @@ class Bench:
         """One launch of a kernel."""
         case = self.chosen[index]
         arguments = [self.inputs[kind][number] for number, kind in enumerate(case.arguments)]
-        getattr(self.kernels, f"kernel_{index}")[(NUMBERS // BLOCK,)](*arguments, self.outputs[case.result], BLOCK)
+        getattr(self.kernels, f"kernel_{index}")[(NUMBERS // BLOCK,)](*arguments, self.stored[case.result], BLOCK)
 
-    def result(self, index):
-        """Compiles, and gives the first numbers that a kernel stores."""
-        self.launch(index)
-        self.torch.cuda.synchronize()
-        return [str(number) for number in self.outputs[self.chosen[index].result][:COMPARED].double().tolist()]
-
-    def time(self, index):
-        """Microseconds of a launch in a series."""
-        torch = self.torch
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(1_000_000)
-        start.record()
-        for _ in range(LAUNCHES):
-            self.launch(index)
-        end.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(end) * 1e3 / LAUNCHES
-
-
-def serve(chosen, path):
-    """Answers the requests of the parent: `result N`, `time N`."""
-    bench = Bench(chosen, path)
-    for line in sys.stdin:
-        what, index = line.split()
-        try:
-            answer = getattr(bench, what)(int(index))
-        except Exception as error:  # whatever a compiler raises is the answer
-            answer = {"error": str(error).strip()[-300:]}
-        print(json.dumps(answer), flush=True)
-
-
-class Compiler:
-    """The other end of `serve`."""
-
-    def __init__(self, words, path, only):
-        self.process = subprocess.Popen([sys.executable, *words, os.path.abspath(__file__), "--serve", path, "--only", only or ""],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def send(self, what, index):
-        self.process.stdin.write(f"{what} {index}\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit("functions: a process ended; are PyTorch, a GPU and both compilers there?")
-        return json.loads(line)
-
-
-def differs(ours, theirs, kind):
-    """Whether results differ by more than functions of both libraries may."""
-    bound = {"fp64": 1e-12, "fp32": 2e-5}.get(kind, 1e-2)
-    for mine, other in zip(map(float, ours), map(float, theirs)):
-        if mine != other and not (math.isnan(mine) and math.isnan(other)) and not abs(mine - other) <= bound * max(1, abs(other)):
-            return True
-    return False
-
-
-def compare(chosen, path, only):
-    """For each case, the shortest times of both, or why there are none, and whether the results differ."""
-    peers = {"rtc": Compiler(["-m", "rtc"], path, only), "triton": Compiler([], path, only)}
-    rows = []
-    for index, case in enumerate(chosen):
-        for peer in peers.values():
-            peer.send("result", index)
-        results = {name: peer.answer() for name, peer in peers.items()}
-        refused = {name: result["error"] for name, result in results.items() if isinstance(result, dict)}
-        different = not refused and differs(results["rtc"], results["triton"], case.result)
-        rows.append({"name": case.name, "refused": refused, "differs": different, "us": {}})
-    for _ in range(3):
-        for index, row in enumerate(rows):
-            for name, peer in peers.items():
-                if not row["refused"]:
-                    peer.send("time", index)
-                    row["us"][name] = min(row["us"].get(name, math.inf), peer.answer())
-    for peer in peers.values():
-        peer.process.stdin.close()
-        peer.process.wait(60)
-    return rows
-
-
-def report(rows, below):
-    """Prints what is slow, refused or different; gives the exit status."""
-    timed = sorted((row["us"]["triton"] / row["us"]["rtc"], row) for row in rows if row["us"]) if rows else []
-    for ratio, row in timed:
-        if ratio < below:
-            print(f"{ratio:.2f} {row['name']:<34} rtc {row['us']['rtc']:.2f}, triton {row['us']['triton']:.2f} us")
-    for row in rows:
-        for name, why in row["refused"].items():
-            print(f"refused by {name}: {row['name']}: {' '.join(why.split())[-120:]}")
-    wrong = [row["name"] for row in rows if row["differs"]]
-    if timed:
-        mean = math.exp(sum(math.log(ratio) for ratio, _ in timed) / len(timed))
-        print(f"{len(timed)} operations, geometric mean {mean:.3f}, {sum(ratio < 1 for ratio, _ in timed)} slower than in Triton")
-    if wrong:
-        print(f"results differ: {', '.join(wrong)}")
-    return 1 if wrong else 0
+    def outputs(self, index):
+        """The first numbers that a kernel stored."""
+        return [self.stored[self.chosen[index].result][:COMPARED].double().tolist()]
 
 
 def main():
     """Reads the command line, measures, prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="operations whose name matches")
-    parser.add_argument("--below", type=float, default=1.0, metavar="RATIO", help="print those with a lower ratio")
-    parser.add_argument("--json", metavar="FILE", help="where all rows go")
-    parser.add_argument("--list", action="store_true", help="print the kernels, and end")
+    parser = beside.command_line(__doc__, "operations", "the kernels")
     parser.add_argument("--serve", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     chosen = cases(options.only)
     if options.serve:
-        serve(chosen, options.serve)
+        beside.serve(Bench(chosen, options.serve))
         return 0
     if options.list:
         print(source(chosen), end="")
@@ -274,11 +177,10 @@ def main():
         path = os.path.join(folder, "kernels.py")
         with open(path, "w") as file:
             file.write(source(chosen))
-        rows = compare(chosen, path, options.only)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
-    status = report(rows, options.below)
+        arguments = ["--serve", path, "--only", options.only or ""]
+        bounds = [[(BOUNDS.get(case.result, 1e-2),)] for case in chosen]
+        rows = beside.measure(__file__, arguments, [case.name for case in chosen], bounds)
+    status = beside.finish(rows, options, "operations")
     print(f"{time.monotonic() - began:.0f} s")
     return status
 

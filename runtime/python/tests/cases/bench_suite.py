@@ -1,5 +1,7 @@
 """`benches/gpu/suite.py` without a GPU: the plan, the turns of the peers' processes, and the page of recorded results."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -213,6 +215,27 @@ class Page(unittest.TestCase):
         # A row of another run keeps its date.
         self.assertEqual((rows["vLLM all"]["date"], rows["vLLM all"]["commit"]), ("2026-01-01", "old"))
         self.assertEqual(set(rows), {"matmul <64>", "attention full", "vLLM all"})
+
+
+class Tiles(unittest.TestCase):
+    """`benches/gpu/tiles.py` and `functions.py`."""
+
+    def test_kernels_give_what_their_references_do(self):
+        script = os.path.join(FOLDER, "tiles.py")
+        done = subprocess.run([sys.executable, "-m", "rtc", script, "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"^1\d\d cases, 1 without a reference, 0 wrong")
+
+    def test_wrong_and_refused_kernels_are_reported(self):
+        import beside
+        rows = [{"name": "copy", "refused": {}, "differs": True, "us": {"rtc": 2.0, "triton": 1.0}},
+                {"name": "sort", "refused": {"triton": "no sort"}, "differs": False, "us": {}}]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(beside.report(rows, 1.0, "kernels"), 1)
+        for part in ("0.50 copy", "refused by triton: sort: no sort", "1 kernels, geometric mean 0.500, 1 slower", "results differ: copy"):
+            self.assertIn(part, out.getvalue())
+        self.assertTrue(beside.differ([1.0, 2.0], [1.0, 2.1], 1e-2) and not beside.differ([1.0, 2.0], [1.0, 2.1], 1e-2, share=0.5))
 
 
 if __name__ == "__main__":
