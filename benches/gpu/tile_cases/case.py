@@ -1,7 +1,7 @@
 """What a case is, and what its arguments, references and results are made of."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Callable
 
 try:
     import numpy as np
