@@ -76,17 +76,23 @@ def nearest_center(x_ptr, center_ptr, index_ptr, distance_ptr, centers, ROWS: tl
 
 
 @triton.jit
+def squared_distances(x_ptr, y_ptr, row, column, D: tl.constexpr):
+    """Of points in D dimensions, each of the rows from each of the columns."""
+    square = tl.zeros((row.shape[0], column.shape[0]), dtype=tl.float32)
+    for d in tl.static_range(D):
+        difference = tl.load(x_ptr + row * D + d)[:, None] - tl.load(y_ptr + column * D + d)[None, :]
+        square += difference * difference
+    return square
+
+
+@triton.jit
 def nearest_neighbour(x_ptr, y_ptr, index_ptr, distance_ptr, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr, D: tl.constexpr):
     """A tile of distances after another; the coordinates of the rows do not change in the loop."""
     row = span(0, ROWS)
     least = tl.full((ROWS,), 1e30, dtype=tl.float32)
     index = tl.zeros((ROWS,), dtype=tl.int32)
     for start in range(0, count, COLUMNS):
-        column = start + tl.arange(0, COLUMNS)
-        square = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-        for d in tl.static_range(D):
-            difference = tl.load(x_ptr + row * D + d)[:, None] - tl.load(y_ptr + column * D + d)[None, :]
-            square += difference * difference
+        square = squared_distances(x_ptr, y_ptr, row, start + tl.arange(0, COLUMNS), D)
         nearest, at = tl.min(square, 1, return_indices=True)
         index = tl.where(nearest < least, start + at, index)
         least = tl.minimum(least, nearest)
@@ -99,11 +105,7 @@ def nearest_distance(x_ptr, y_ptr, out_ptr, count, ROWS: tl.constexpr, COLUMNS: 
     row = span(0, ROWS)
     least = tl.full((ROWS,), 1e30, dtype=tl.float32)
     for start in range(0, count, COLUMNS):
-        column = start + tl.arange(0, COLUMNS)
-        square = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-        for d in tl.static_range(D):
-            difference = tl.load(x_ptr + row * D + d)[:, None] - tl.load(y_ptr + column * D + d)[None, :]
-            square += difference * difference
+        square = squared_distances(x_ptr, y_ptr, row, start + tl.arange(0, COLUMNS), D)
         least = tl.minimum(least, tl.min(square, 1))
     tl.store(out_ptr + row, least)
 

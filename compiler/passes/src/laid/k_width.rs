@@ -216,5 +216,5 @@ fn fragment(steps: u32, operand: usize, bits: u32, width: u32) -> Layout {
 fn read(part: &Layout, bits: u32, inner: usize) -> u64 {
     let order = [inner as u32, 1 - inner as u32];
     let shared = swizzle_for(part, bits, &order, WIDEST / bits, true);
-    u64::from(SharedAccess::best(&shared, part, bits, true, false).cost(false))
+    u64::from(SharedAccess::least_cost(&shared, part, bits, true, false))
 }

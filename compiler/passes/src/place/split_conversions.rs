@@ -57,8 +57,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
         let plan =
             plans.entry((from.clone(), to.clone(), bits)).or_insert_with(|| shared_plan(&from, &to, bits, matrix));
         let shared = stored.get(&source).filter(|(_, layout)| {
-            let load = SharedAccess::best(layout, &to, bits, matrix.load, false);
-            load.cost(false) <= plan.store.cost(true) + plan.load.cost(false)
+            let load = SharedAccess::least_cost(layout, &to, bits, matrix.load, false);
+            load <= plan.store.cost(true) + plan.load.cost(false)
         });
         let buffer = match shared {
             Some((buffer, _)) => *buffer,
