@@ -44,6 +44,9 @@ class Bench:
         self.torch.cuda.synchronize()
         return [[str(number) for number in output] for output in self.outputs(index)]
 
+    def fault(self, index):
+        """After `result`, what is wrong by a reference; nothing if there is none."""
+
     def time(self, index):
         """Microseconds of a launch in a series."""
         torch = self.torch
@@ -58,7 +61,7 @@ class Bench:
 
 
 def serve(bench):
-    """Answers the requests of the parent: `result N`, `time N`."""
+    """Answers the requests of the parent: `result N`, `fault N`, `time N`."""
     for line in sys.stdin:
         what, index = line.split()
         try:
@@ -98,7 +101,8 @@ def differ(ours, theirs, bound, share=0.0):
 
 
 def measure(script, arguments, names, bounds):
-    """For each kernel, the shortest times of both, or why there are none, and whether the results differ.
+    """For each kernel, the shortest times of both, or why there are none, and whether the results differ; if so, what each has
+    wrong by the reference.
 
     `bounds` has for each kernel a list of what `differ` allows for each output: (bound, share).
     """
@@ -111,7 +115,11 @@ def measure(script, arguments, names, bounds):
         refused = {name: result["error"] for name, result in results.items() if isinstance(result, dict)}
         different = not refused and any(differ(ours, theirs, *allowed) for ours, theirs, allowed
                                         in zip(results["rtc"], results["triton"], bounds[index], strict=True))
-        rows.append({"name": kernel, "refused": refused, "differs": different, "us": {}})
+        faults = {}
+        for name, peer in peers.items() if different else ():
+            peer.send("fault", index)
+            faults[name] = peer.answer()
+        rows.append({"name": kernel, "refused": refused, "differs": different, "faults": faults, "us": {}})
     for _ in range(SERIES):
         for index, row in enumerate(rows):
             for name, peer in peers.items():
@@ -133,12 +141,16 @@ def report(rows, below, what):
     for row in rows:
         for name, why in row["refused"].items():
             print(f"refused by {name}: {row['name']}: {' '.join(why.split())[-120:]}")
-    wrong = [row["name"] for row in rows if row["differs"]]
     if timed:
         mean = math.exp(sum(math.log(ratio) for ratio, _ in timed) / len(timed))
         print(f"{len(timed)} {what}, geometric mean {mean:.3f}, {sum(ratio < 1 for ratio, _ in timed)} slower than in Triton")
-    if wrong:
-        print(f"results differ: {', '.join(wrong)}")
+    wrong = 0
+    for row in rows:
+        if row["differs"]:
+            faults = {name: fault for name, fault in row["faults"].items() if fault}
+            wrong += list(faults) != ["triton"]
+            told = "; ".join(f"{name}: {fault}" for name, fault in faults.items()) or "which is right is not known"
+            print(f"results differ: {row['name']}: {told}")
     return 1 if wrong else 0
 
 

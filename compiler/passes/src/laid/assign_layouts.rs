@@ -73,7 +73,6 @@ impl<'k> Assignment<'k> {
     fn new(kernel: &'k Kernel, target: &rtc_abi::Target) -> Assignment<'k> {
         let ops = rtc_ir::walk(kernel);
         let infos = axis_info(kernel);
-        let accesses = coalesce::access_layouts(kernel, &infos, target, &ops);
         let decided = LayoutAssignment::default();
         let mut slots: Vec<Slot> = Vec::new();
         let mut slots_of_op = HashMap::new();
@@ -82,6 +81,7 @@ impl<'k> Assignment<'k> {
             slots.extend(regions::slots(kernel, *op));
             slots_of_op.insert(*op, first..slots.len());
         }
+        let accesses = coalesce::access_layouts(kernel, &infos, target, &ops, &slots);
         let targets = slots.iter().enumerate().flat_map(|(i, slot)| slot.targets.iter().map(move |value| (*value, i)));
         let slot_of = targets.collect();
         Assignment {

@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 
 use rtc_abi::{Feature, Target};
+use rtc_ir::regions::Slot;
 use rtc_ir::{Block, Elem, Kernel, Op, OpKind, RmwOp, Shape, Value, view};
 use rtc_layout::Layout;
 
 use rtc_ir::analysis::{Axis, AxisInfos, Steps};
 
+use super::ties::tied;
 use super::{cost, weight::weight};
 use crate::access::vector_width::{MAX_ACCESS_BYTES, pointee_bytes, vector_width};
 use crate::work::has_dot;
@@ -35,19 +37,31 @@ struct Group {
     order: Vec<u32>,
     warps: u32,
     version: Option<Block>,
+    /// In kernels with dots, the least of the tiles that are computed element-wise from what is loaded or stored.
+    data: Option<Value>,
 }
 
 /// The layouts of all memory operations on tiles. Operations of one shape and order on the same number of warps share a
-/// layout, except those of other versions of the kernel, and stores of rows without alignment: with the layout of wide
-/// accesses, a thread would store [`WIDE`] neighbours or more one by one, and each piece goes to L2 as a whole sector.
-pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: &[Op]) -> HashMap<Op, Layout> {
+/// layout, except those of other versions of the kernel, those with a dot between them, and stores of rows without
+/// alignment: with the layout of wide accesses, a thread would store [`WIDE`] neighbours or more one by one, and each piece
+/// goes to L2 as a whole sector.
+pub fn access_layouts(
+    kernel: &Kernel,
+    infos: &AxisInfos,
+    target: &Target,
+    ops: &[Op],
+    slots: &[Slot],
+) -> HashMap<Op, Layout> {
     let mut groups: HashMap<Group, Vec<(Op, u64)>> = HashMap::new();
+    let mut data = has_dot(kernel).then(|| tied(kernel, ops, slots, |value| is_data(kernel, value)));
     let steps = Steps::new(kernel, infos);
     let reduced = reduced_axes(kernel);
     for op in ops {
         let Some((shape, wish)) = wish(kernel, infos, &steps, target, &reduced, *op) else { continue };
         let (warps, version) = (kernel.group_of(*op).warps, version(kernel, *op));
-        groups.entry(Group { shape, order: wish.order, warps, version }).or_default().push((*op, wish.vector));
+        let moved = kernel.value_operand(*op).or(kernel.op(*op).results.first().copied());
+        let data = data.as_mut().zip(moved).map(|(sets, value)| sets.of(value));
+        groups.entry(Group { shape, order: wish.order, warps, version, data }).or_default().push((*op, wish.vector));
     }
     let mut layouts = HashMap::new();
     for (group, wishes) in groups {
@@ -60,6 +74,10 @@ pub fn access_layouts(kernel: &Kernel, infos: &AxisInfos, target: &Target, ops: 
         }
     }
     layouts
+}
+
+fn is_data(kernel: &Kernel, value: Value) -> bool {
+    kernel.value_type(value).elem().is_some_and(|elem| !elem.is_ptr())
 }
 
 /// How many neighbours a thread has in the layout that operations share: as many as the widest access takes, or fewer where

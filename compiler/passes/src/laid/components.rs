@@ -19,12 +19,13 @@
 use std::collections::{HashMap, HashSet};
 
 use rtc_ir::regions::{self, Slot};
-use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
+use rtc_ir::{Kernel, Op, OpKind, Value};
 use rtc_layout::Layout;
 
 use super::assign_layouts::LayoutAssignment;
 use super::cost::{self, Costs};
 use super::rematerialize::is_cheap;
+use super::ties::{is_tie, tied};
 use super::weight::weight;
 use rtc_ir::analysis::AxisInfos;
 
@@ -70,7 +71,9 @@ fn data_values(around: &ComponentContext<'_>) -> HashSet<Value> {
     for _ in 0..2 {
         for op in around.ops {
             let of = kernel.op(*op);
-            if of.blocks.is_empty() && (!is_cheap(&of.kind) || of.operands.iter().any(|v| data.contains(v))) {
+            if regions::flow(&of.kind).is_empty()
+                && (!is_cheap(&of.kind) || of.operands.iter().any(|v| data.contains(v)))
+            {
                 data.extend(of.results.iter().filter(|v| kernel.value_type(**v).shape().is_some()));
             }
         }
@@ -114,30 +117,15 @@ fn is_shape(kind: &OpKind) -> bool {
     )
 }
 
-fn is_tie(kernel: &Kernel, op: Op) -> bool {
-    let kind = kernel.kind(op);
-    kind.spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
-}
-
 fn components(around: &ComponentContext<'_>, data: &HashSet<Value>) -> Vec<Component> {
     let kernel = around.kernel;
-    let mut sets = UnionFind::default();
     let mut members: HashSet<Value> = HashSet::new();
     for op in around.ops.iter().filter(|op| is_tie(kernel, **op)) {
         members.extend(kernel.op(*op).results.iter().filter(|v| data.contains(v)));
     }
     let slots = || around.slots.iter().filter(|slot| slot.targets.iter().all(|v| data.contains(v)));
     members.extend(slots().flat_map(|slot| slot.targets.iter().copied()));
-    for op in around.ops.iter().filter(|op| is_tie(kernel, **op)) {
-        let of = kernel.op(*op);
-        let tied: Vec<Value> = of.results.iter().chain(&of.operands).copied().filter(|v| members.contains(v)).collect();
-        tied.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
-    }
-    for slot in slots() {
-        let tied: Vec<Value> =
-            slot.targets.iter().copied().chain(slot.values(kernel)).filter(|v| members.contains(v)).collect();
-        tied.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
-    }
+    let mut sets = tied(kernel, around.ops, around.slots, |value| members.contains(&value));
     let mut sorted: Vec<Value> = members.iter().copied().collect();
     sorted.sort_unstable();
     let mut found: Vec<Component> = Vec::new();
@@ -282,33 +270,5 @@ impl Edge {
         };
         let spared = access.then(|| cost::extra_cost(kernel, around.infos, self.op, anchor, inside));
         spared.map_or(converted, |spared| spared.min(converted)) * often
-    }
-}
-
-/// Disjoint sets of values.
-#[derive(Default)]
-struct UnionFind {
-    parents: HashMap<Value, Value>,
-}
-
-impl UnionFind {
-    fn of(&mut self, value: Value) -> Value {
-        let mut root = value;
-        while let Some(parent) = self.parents.get(&root).filter(|p| **p != root) {
-            root = *parent;
-        }
-        // Shorter ways for the next ones.
-        let mut at = value;
-        while at != root {
-            at = self.parents.insert(at, root).unwrap_or(root);
-        }
-        root
-    }
-
-    fn join(&mut self, a: Value, b: Value) {
-        let (a, b) = (self.of(a), self.of(b));
-        if a != b {
-            self.parents.insert(a.max(b), a.min(b));
-        }
     }
 }

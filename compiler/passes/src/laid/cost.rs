@@ -41,6 +41,9 @@ const CYCLE: u64 = 4;
 /// Registers up to which a load may take another layout than suits it.
 const MOST_RELAID: u32 = 16;
 
+/// Accesses that a small load may take in a loop in another layout.
+const FEW_ACCESSES: u64 = 4;
+
 /// A line of the first-level cache.
 const LINE_BYTES: u64 = 128;
 
@@ -97,7 +100,8 @@ pub fn matrix_instructions(target: &Target) -> MatrixInstructions {
 /// Whether a load may produce its tile in a layout that its user requires. Only small tiles: the addresses of others
 /// take registers, and accumulators are loaded when there are few. In loops only next to dots: elsewhere the barriers
 /// of a conversion keep the warps of a block together, so that they read neighbouring rows (without them a loop over
-/// such rows took a quarter longer). That is no reason for indices: the accesses through them would wait for the barriers.
+/// such rows took a quarter longer). That is no reason for indices: the accesses through them would wait for the barriers;
+/// nor for tiles with an element for each thread or less, of which all warps read all.
 ///
 /// A tile that an operand of a dot is computed from by casts, scales or shifts is not loaded in smaller pieces than
 /// copies to shared memory have: it is read from there in the operand's layout.
@@ -105,9 +109,19 @@ pub fn may_be_relaid(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layo
     let is_dot = |op: Op| matches!(kernel.kind(op), OpKind::Dot { .. });
     let beside_dot = || kernel.op(load).parent.is_some_and(|block| kernel.ops(block).any(is_dot));
     matches!(kernel.kind(load), OpKind::Load { volatile: false, .. })
-        && (weight(kernel, load) == 1 || beside_dot() || is_part_of_address(kernel, kernel.result(load, 0)))
+        && (weight(kernel, load) == 1
+            || beside_dot()
+            || is_part_of_address(kernel, kernel.result(load, 0))
+            || is_small(kernel, infos, load, layout))
         && layout.registers() <= MOST_RELAID
         && !loses_copies(kernel, infos, load, layout)
+}
+
+/// Whether a load has at most an element for each thread, and takes few accesses in a layout.
+fn is_small(kernel: &Kernel, infos: &AxisInfos, load: Op, layout: &Layout) -> bool {
+    let shape = kernel.value_type(kernel.result(load, 0)).shape();
+    shape.is_some_and(|shape| shape.numel() <= u64::from(kernel.group_of(load).threads()))
+        && u64::from(layout.registers()) <= FEW_ACCESSES * width(kernel, infos, load, layout)
 }
 
 /// The least that a copy into shared memory takes.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 
-/// Whether an operand of a dot is made of a value element by element, and of no dot's result.
+/// Whether an operand of a dot is made of the elements of a value, each once or more, and of no dot's result.
 pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
     let mut seen = HashSet::new();
     let mut work = vec![value];
@@ -13,7 +13,10 @@ pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
             let (kind, data) = (kernel.kind(user), kernel.op(user));
             match kind {
                 OpKind::Dot { .. } if multiplies(kernel, user, value) => return true,
-                OpKind::ConvertLayout {} | OpKind::Trans { .. } => work.extend(&data.results),
+                OpKind::ConvertLayout {} | OpKind::Trans { .. } | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => {
+                    work.extend(&data.results);
+                }
+                OpKind::Reshape { reorder: false } => work.extend(&data.results),
                 kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
                     work.extend(&data.results);
                 }

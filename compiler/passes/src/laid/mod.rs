@@ -16,5 +16,6 @@ pub mod remove_conversions;
 mod search;
 pub mod sink;
 pub mod strength_reduce_masks;
+mod ties;
 pub mod vectorize;
 mod weight;

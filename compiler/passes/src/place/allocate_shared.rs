@@ -4,7 +4,8 @@
 //! asynchronous operation accesses it, it is live up to the barrier after which all threads have waited for it, or to
 //! the end of the kernel; barriers are live throughout. Buffers that are live at the same time do not overlap. Others
 //! may share bytes, but then a barrier is needed between them; so as long as there is enough space they do not overlap
-//! either, unless there is a barrier anyway. Partitions of `warp_specialize` run at the same time: their buffers never
+//! either, unless there is a barrier anyway. Space is short above [`ROOMY`], and outside of loops where shared memory alone
+//! limits how many blocks run on an SM. Partitions of `warp_specialize` run at the same time: their buffers never
 //! overlap.
 //!
 //! ```text
@@ -14,11 +15,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use rtc_abi::SmLimits;
 use rtc_ir::effects::{Space, When};
 use rtc_ir::{BARRIER_BYTES, Kernel, Op, OpKind, Phase, place_bytes, regions};
 use rtc_source::{Code, Diagnostic};
 
 use super::pending::{self, BufferPart};
+use crate::work::registers_or_set;
 use crate::{Pass, PassContext, PassError};
 
 /// The pass.
@@ -40,6 +43,8 @@ struct Item {
     apart: BTreeSet<Op>,
     /// The same without accesses of a previous iteration.
     neighbours: BTreeSet<Op>,
+    /// Those of `apart` where the barrier would be in a loop.
+    in_loops: BTreeSet<Op>,
 }
 
 /// Where each item lies.
@@ -47,8 +52,12 @@ type Offsets = HashMap<Op, Range<u64>>;
 
 fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let items = items(kernel);
-    let (mut places, mut total) = place_apart(&items);
-    if total > ROOMY {
+    let (mut places, mut total) = place_apart(&items, ROOMY);
+    if total <= ROOMY {
+        if let Some((closer, less)) = place_for_more_blocks(kernel, cx, &items, total) {
+            (places, total) = (closer, less);
+        }
+    } else {
         let (tight, least) = place_tightly(&items);
         if least < total {
             (places, total) = (tight, least);
@@ -73,10 +82,26 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
+/// Places for fewer bytes, with which more blocks run on an SM; `None` if there are none.
+fn place_for_more_blocks(kernel: &Kernel, cx: &PassContext, items: &[Item], total: u64) -> Option<(Offsets, u64)> {
+    let (sm, threads) = (cx.target.sm, kernel.threads_per_block());
+    let blocks = |bytes: u64| sm.blocks_beside_registers(threads, bytes as u32);
+    if blocks(total) == blocks(0) {
+        return None;
+    }
+    let by_registers = SmLimits::blocks_by_registers(registers_or_set(kernel), threads);
+    let roomy = u64::from(sm.shared_for(by_registers.min(blocks(0))));
+    if total <= roomy {
+        return None;
+    }
+    let (places, less) = place_apart(items, roomy);
+    (blocks(less) > blocks(total)).then_some((places, less))
+}
+
 /// In program order, each at the lowest offset: without overlap with buffers that would need a barrier if the total
-/// stays the same, without overlap with its neighbours if there is enough space, and otherwise only without overlap
-/// with live buffers.
-fn place_apart(items: &[Item]) -> (Offsets, u64) {
+/// stays the same, without overlap with its neighbours up to a total of `roomy`, without a barrier in a loop up to
+/// [`ROOMY`], and otherwise only without overlap with live buffers.
+fn place_apart(items: &[Item], roomy: u64) -> (Offsets, u64) {
     let (mut places, mut total) = (Offsets::new(), 0);
     for (index, item) in items.iter().enumerate() {
         let choose = |avoided: &dyn Fn(&Item) -> bool| {
@@ -86,6 +111,9 @@ fn place_apart(items: &[Item]) -> (Offsets, u64) {
         let mut place = choose(&|other| item.apart.contains(&other.op) || other.apart.contains(&item.op));
         if place.end > total {
             place = choose(&|other| item.neighbours.contains(&other.op));
+        }
+        if place.end > roomy.max(total) {
+            place = choose(&|other| item.in_loops.contains(&other.op) || other.in_loops.contains(&item.op));
         }
         if place.end > ROOMY.max(total) {
             place = choose(&|_| false);
@@ -150,9 +178,9 @@ fn items(kernel: &Kernel) -> Vec<Item> {
         };
         let bytes = place_bytes(kernel.value_type(kernel.result(*op, 0)));
         known.insert(*op, items.len());
-        let (apart, neighbours) = (BTreeSet::new(), BTreeSet::new());
+        let [apart, neighbours, in_loops] = [const { BTreeSet::new() }; 3];
         let partition = kernel.group_of(*op).partition;
-        items.push(Item { op: *op, bytes, align: align.into(), partition, used, apart, neighbours });
+        items.push(Item { op: *op, bytes, align: align.into(), partition, used, apart, neighbours, in_loops });
     }
     for op in &order {
         for (effect, value) in kernel.effects(*op).filter(|(effect, _)| effect.space == Space::Shared) {
@@ -175,6 +203,9 @@ fn items(kernel: &Kernel) -> Vec<Item> {
             let Some(item) = known.get(&part.of).and_then(|index| items.get_mut(*index)) else { continue };
             let others: Vec<Op> = pending.allocations().filter(|other| *other != part.of).collect();
             item.apart.extend(&others);
+            if regions::loop_around(kernel, op).is_some() {
+                item.in_loops.extend(&others);
+            }
             if first_time {
                 item.neighbours.extend(&others);
             }

@@ -29,6 +29,8 @@ pub const PASS: Pass = Pass { name: "set-maxnreg", needs: Phase::Laid, leaves: P
 
 /// The bound for loads in flight: that of half of the threads that an SM can have.
 const FOR_LOADS: u32 = 64;
+/// So many accesses of a load have an address in registers each. With two, a sparse product took a fifth longer with the bound.
+const MANY: u32 = 4;
 /// Kernels with a higher estimate may need more than that bound.
 const MOST_FOR_LOADS: u32 = 48;
 
@@ -49,11 +51,11 @@ fn run(kernel: &mut Kernel, _: &PassContext) -> Result<(), PassError> {
     Ok(())
 }
 
-/// Whether an operation in a loop makes several loads, at addresses or under masks that follow from what the loop loads.
+/// Whether an operation in a loop makes many loads, at addresses or under masks that follow from what the loop loads.
 fn loads_through_loaded(kernel: &Kernel, op: Op) -> bool {
     let OpKind::Load { vector, .. } = kernel.kind(op) else { return false };
     let registers = kernel.layout_of(kernel.result(op, 0)).map_or(1, |layout| layout.registers());
-    let body = kernel.op(op).parent.filter(|_| registers > vector.unwrap_or(1));
+    let body = kernel.op(op).parent.filter(|_| registers >= MANY * vector.unwrap_or(1));
     let (Some(body), Some(of)) = (body, regions::loop_around(kernel, op)) else { return false };
     let roots = kernel.pointer(op).into_iter().chain(kernel.mask(op)).collect();
     kernel.op(of).blocks.contains(&body)

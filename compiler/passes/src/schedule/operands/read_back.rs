@@ -1,6 +1,7 @@
 //! Reads of buffers in place of values that are in them.
 
 use rtc_ir::{Builder, Kernel, Op, OpKind, Position, Type, Value};
+use rtc_layout::Layout;
 
 use crate::PassError;
 
@@ -26,16 +27,21 @@ pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
                 }
                 kernel.erase(user);
             }
-            kind if kind.is_unary() && converted_to(kernel, kernel.result(user, 0)).is_some() => {
-                // The conversion moves before the cast.
+            kind if kind.is_unary() || matches!(kind, OpKind::ExpandDims { .. }) => {
+                // The conversion moves before the operation.
                 let result = kernel.result(user, 0);
-                let Some(to) = converted_to(kernel, result) else { continue };
-                let ty = kernel.value_type(value).with_layout(to.layout());
+                let Some((to, from)) =
+                    converted_to(kernel, result).and_then(|to| Some((to, before(kernel, user, to)?)))
+                else {
+                    others.push(user);
+                    continue;
+                };
+                let ty = kernel.value_type(value).with_layout(Some(kernel.intern_layout(from)));
                 let loaded = Builder::before(kernel, user).local_load_to(buffer, ty)?;
-                let cast = kernel.clone_op(user, &[loaded], &[to]);
-                kernel.insert_op(cast, Position::Before(user));
+                let made = kernel.clone_op(user, &[loaded], &[to]);
+                kernel.insert_op(made, Position::Before(user));
                 for conversion in kernel.users(result) {
-                    kernel.replace_value(kernel.result(conversion, 0), kernel.result(cast, 0));
+                    kernel.replace_value(kernel.result(conversion, 0), kernel.result(made, 0));
                     kernel.erase(conversion);
                 }
                 kernel.erase(user);
@@ -48,6 +54,11 @@ pub(crate) fn read_back(kernel: &mut Kernel, value: Value, buffer: Value) -> Res
     let loaded = Builder::before(kernel, first).local_load_to(buffer, ty)?;
     kernel.replace_value(value, loaded);
     Ok(())
+}
+
+/// The layout of the operand of an operation whose result is to have this type.
+fn before(kernel: &Kernel, op: Op, result: Type) -> Option<Layout> {
+    rtc_ir::required_operand_layout(kernel, op, 0, kernel.layout(result.layout()?))
 }
 
 /// The one type that all users of a value convert it to.
