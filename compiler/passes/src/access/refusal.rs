@@ -45,6 +45,8 @@ refusals! {
          in a `for` loop without loops in it";
     NoCopies "no-copies" "no loop copies operands of a dot to shared memory"
         "load the operands of the dot in the loop, with `num_stages` of at least 2";
+    RowsForAllWarps "rows-for-all-warps" "all warps together copy rows that a list selects faster, as the blocks of an SM have many accumulators"
+        "set the option `structure=\"specialized\"`, and compare the times";
     AssemblyInCluster "assembly-in-cluster" "inline assembly in a kernel with `num_ctas` > 1"
         "set `num_ctas` to 1: the assembly may use the blocks of the cluster";
     Maxnreg "maxnreg-set" "`maxnreg` is set"

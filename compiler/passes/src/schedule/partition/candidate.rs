@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
-use rtc_abi::Plan;
+use rtc_abi::Structure;
 use rtc_ir::analysis::{Poly, Ranges};
 use rtc_ir::effects::{EffectKind as Kind, Space};
 use rtc_ir::{Kernel, LoopHints, Op, OpKind, SharedType, Traits, Type, Value, place_bytes, view};
@@ -58,7 +58,7 @@ impl Candidate {
     pub fn of(kernel: &Kernel, cx: &PassContext) -> Result<Result<(Kernel, Candidate), Refusal>, PassError> {
         let mut staged = kernel.clone();
         let clamps = clamped_rows::as_remainders(&mut staged)?;
-        let Loads { accesses, version, others, before } = match accesses(&staged, cx.plan) {
+        let Loads { accesses, version, others, before } = match accesses(&staged, cx) {
             Ok(loads) => loads,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -221,7 +221,8 @@ struct Loads {
 }
 
 /// The loads for `wgmma` dots in a loop, if producers can bring all, and those of rows.
-fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
+fn accesses(kernel: &Kernel, cx: &PassContext) -> Result<Loads, Refusal> {
+    let plan = cx.plan;
     let body = |of: &Op| kernel.op(*of).blocks[0];
     let is_async_dot = |op: &Op| matrix_unit::is_async_dot(kernel.kind(*op));
     let mut loops = innermost_loops(kernel);
@@ -248,8 +249,9 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
     for load in &loads {
         match known.load(*load) {
             Ok(access) => {
-                // Which of several matrices it is may be known before the loop, but not that its number is not negative.
-                let tries = access.may_begin_before() && !chained && gathered_tiles::pays(kernel, *load, plan.rows);
+                // Which of several matrices it is may be known before the loop, but not that its number is not negative. A map
+                // that begins before them has no valid address if they are of several MiB.
+                let tries = access.may_begin_before() && !chained;
                 let own = tries.then(|| known.load_by_own_map(*load).ok()).flatten();
                 out.insert(*load, Source::Box(own.unwrap_or(access)));
             }
@@ -269,6 +271,11 @@ fn accesses(kernel: &Kernel, plan: Plan) -> Result<Loads, Refusal> {
             }
             _ => true,
         });
+        let is_gathered = |source: &Source| matches!(source, Source::GatheredTile(_));
+        let is_free = plan.rows.is_none() && cx.structure == Structure::Auto;
+        if is_free && out.values().any(is_gathered) && gathered_tiles::suits_all_warps(kernel, loops[0], cx.target.sm) {
+            return Err(Refusal::RowsForAllWarps);
+        }
     }
     let span = |load: &Op| kernel.loc(kernel.op(*load).loc).span;
     let has_version = |load: &Op| span(load).is_some() && out.keys().any(|other| span(other) == span(load));
