@@ -47,16 +47,19 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let bodies: HashSet<Block> = all.iter().filter_map(|op| kernel.op(*op).parent).collect();
     let all = bodies.into_iter().map(|body| Recomputation::of(kernel, &words, body));
     // Registers are those of the part of the kernel that takes the most.
-    let Some(most) = all.max_by_key(|part| (part.before, std::cmp::Reverse(part.body))) else { return Ok(()) };
+    let Some(most) = all.max_by_key(|part| (part.held + part.before, std::cmp::Reverse(part.body))) else {
+        return Ok(());
+    };
     let (sm, threads) = (cx.target.sm, kernel.options.num_warps * 32);
     let blocks = |words: u32| {
         let by_registers = SmLimits::blocks_by_registers(words + BESIDE, threads);
         by_registers.min(sm.blocks_beside_registers(threads, 0))
     };
     // Where narrow elements have 8 bits, those that are computed take what is saved beyond half.
-    let (before, after) = (blocks(most.before), blocks(most.after.max(most.before / 2)));
+    let held = most.held;
+    let (before, after) = (blocks(held + most.before), blocks(held + most.after.max(most.before / 2)));
     let pays = match kernel.options.maxnreg {
-        Some(bound) => most.before + BESIDE > bound,
+        Some(bound) => held + most.before + BESIDE > bound,
         None => after > before && before * threads <= sm.threads / 2,
     };
     if most.values.is_empty() || !pays {
@@ -79,6 +82,8 @@ struct Recomputation {
     /// The registers that a thread keeps at most while it waits, without and with that.
     before: u32,
     after: u32,
+    /// The registers of what comes from outside of the block, such as tiles that its loop carries.
+    held: u32,
 }
 
 impl Recomputation {
@@ -89,7 +94,8 @@ impl Recomputation {
             parts.insert(op, part);
             part += usize::from(waits(kernel, op));
         }
-        let mut found = Recomputation { body, parts, values: HashSet::new(), before: 0, after: 0 };
+        let held = from_outside(kernel, body).into_iter().map(|value| words.of(value)).sum::<f64>() as u32;
+        let mut found = Recomputation { body, parts, values: HashSet::new(), before: 0, after: 0, held };
         let (mut kept, mut left) = (vec![0.0; part + 1], vec![0.0; part + 1]);
         let mut narrow: HashMap<Value, usize> = HashMap::new();
         for op in kernel.ops(body) {
@@ -165,6 +171,20 @@ impl Recomputation {
         }
         Ok(())
     }
+}
+
+/// The tiles that a block uses and does not make.
+fn from_outside(kernel: &Kernel, body: Block) -> HashSet<Value> {
+    let ops = rtc_ir::walk_block(kernel, body);
+    let results = ops.iter().flat_map(|op| kernel.op(*op).results.iter().copied());
+    let blocks = ops.iter().flat_map(|op| kernel.op(*op).blocks.iter());
+    let made: HashSet<Value> =
+        results.chain(blocks.flat_map(|block| kernel.block(*block).args.iter().copied())).collect();
+    let used = ops.iter().flat_map(|op| kernel.op(*op).operands.iter().copied());
+    let is_tile = |value: &Value| kernel.value_type(*value).shape().is_some();
+    used.chain(kernel.block(body).args.iter().copied())
+        .filter(|value| is_tile(value) && !made.contains(value))
+        .collect()
 }
 
 /// Whether an operation makes a large tile of one with narrow elements.
