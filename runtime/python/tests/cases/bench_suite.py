@@ -228,12 +228,16 @@ class Tiles(unittest.TestCase):
 
     def test_wrong_and_refused_kernels_are_reported(self):
         import beside
-        rows = [{"name": "copy", "refused": {}, "differs": True, "us": {"rtc": 2.0, "triton": 1.0}},
-                {"name": "sort", "refused": {"triton": "no sort"}, "differs": False, "us": {}}]
+        rows = [{"name": "copy", "refused": {}, "differs": True, "faults": {}, "us": {"rtc": 2.0, "triton": 1.0}},
+                {"name": "sort", "refused": {"triton": "no sort"}, "differs": False, "faults": {}, "us": {}}]
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(beside.report(rows, 1.0, "kernels"), 1)
-        for part in ("0.50 copy", "refused by triton: sort: no sort", "1 kernels, geometric mean 0.500, 1 slower", "results differ: copy"):
+            for faults, status in (({"triton": "by 17"}, 0), ({"rtc": "by 3"}, 1), ({"rtc": "by 3", "triton": "by 3"}, 1)):
+                rows[0]["faults"] = faults
+                self.assertEqual(beside.report(rows, 1.0, "kernels"), status)
+        for part in ("0.50 copy", "refused by triton: sort: no sort", "1 kernels, geometric mean 0.500, 1 slower",
+                     "results differ: copy: which is right is not known", "results differ: copy: triton: by 17"):
             self.assertIn(part, out.getvalue())
         self.assertTrue(beside.differ([1.0, 2.0], [1.0, 2.1], 1e-2) and not beside.differ([1.0, 2.0], [1.0, 2.1], 1e-2, share=0.5))
 
