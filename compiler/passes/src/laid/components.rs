@@ -25,7 +25,7 @@ use rtc_layout::Layout;
 use super::assign_layouts::LayoutAssignment;
 use super::cost::{self, Costs};
 use super::rematerialize::is_cheap;
-use super::ties::{is_tie, tied};
+use super::ties::{is_shape, is_tie, tied};
 use super::weight::weight;
 use rtc_ir::analysis::AxisInfos;
 
@@ -107,14 +107,6 @@ struct Component {
     edges: Vec<Edge>,
     /// Whether its layout determines an order of additions.
     ordered: bool,
-}
-
-/// Whether an operation sees its operand as a tile of another shape.
-fn is_shape(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Trans { .. } | OpKind::Reshape { reorder: false }
-    )
 }
 
 fn components(around: &ComponentContext<'_>, data: &HashSet<Value>) -> Vec<Component> {

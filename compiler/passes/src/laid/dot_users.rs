@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 
+use super::ties::is_shape;
+
 /// Whether an operand of a dot is made of the elements of a value, each once or more, and of no dot's result.
 pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
     let mut seen = HashSet::new();
@@ -13,10 +15,8 @@ pub fn makes_operand(kernel: &Kernel, value: Value) -> bool {
             let (kind, data) = (kernel.kind(user), kernel.op(user));
             match kind {
                 OpKind::Dot { .. } if multiplies(kernel, user, value) => return true,
-                OpKind::ConvertLayout {} | OpKind::Trans { .. } | OpKind::ExpandDims { .. } | OpKind::Broadcast {} => {
-                    work.extend(&data.results);
-                }
-                OpKind::Reshape { reorder: false } => work.extend(&data.results),
+                OpKind::ConvertLayout {} => work.extend(&data.results),
+                kind if is_shape(kind) => work.extend(&data.results),
                 kind if kind.spec().traits.has(Traits::ELEMENTWISE) && !computed_from_dot(kernel, data.results[0]) => {
                     work.extend(&data.results);
                 }

@@ -3,11 +3,19 @@
 use std::collections::HashMap;
 
 use rtc_ir::regions::Slot;
-use rtc_ir::{Kernel, Op, Traits, Value};
+use rtc_ir::{Kernel, Op, OpKind, Traits, Value};
 
 /// Whether an operation is element-wise, so that its operands and results are best in one layout.
 pub fn is_tie(kernel: &Kernel, op: Op) -> bool {
     kernel.kind(op).spec().traits.has(Traits::ELEMENTWISE.and(Traits::PURE))
+}
+
+/// Whether an operation sees its operand as a tile of another shape.
+pub fn is_shape(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ExpandDims { .. } | OpKind::Broadcast {} | OpKind::Trans { .. } | OpKind::Reshape { reorder: false }
+    )
 }
 
 /// The members that operations and slots connect with each other.
