@@ -6,7 +6,7 @@ use rtc_ir::{Kernel, Value};
 
 use super::descriptors::Descriptor;
 use super::host_values::expression;
-use super::negative_indices;
+use super::negative_indices::host_lead;
 use super::refusal::Refusal;
 
 /// The size of a dimension that no mask bounds.
@@ -34,7 +34,7 @@ pub(crate) struct BoxAccess {
 }
 
 impl BoxAccess {
-    /// Whether an index may be negative, so that the map begins before the tensor (`negative_indices.rs`).
+    /// Whether an index may be negative, so that the map has to begin before the tensor (`negative_indices.rs`).
     pub fn may_begin_before(&self) -> bool {
         self.dimensions().any(|axis| !axis.from_zero)
     }
@@ -44,20 +44,11 @@ impl BoxAccess {
         self.outer.iter().chain(&self.axes)
     }
 
-    /// Lets the map begin so far before the tensor that no index is negative, if that is allowed.
-    pub(super) fn shift(&mut self, is_allowed: bool) -> Result<(), Refusal> {
-        if !self.may_begin_before() {
-            return Ok(());
-        }
+    /// Refuses indices that may be negative, unless the map may begin before the tensor.
+    pub(super) fn check_signs(&self, may_begin_before: bool) -> Result<(), Refusal> {
         let wraps = |axis: &BoxAxis| !axis.from_zero && axis.modulus.is_some();
-        if !is_allowed || self.axes.iter().any(wraps) {
-            return Err(Refusal::NegativeIndex);
-        }
-        for axis in self.outer.iter_mut().chain(&mut self.axes).filter(|axis| !axis.from_zero) {
-            let BoxAxis { index, stride, sizes, .. } = axis;
-            negative_indices::shift(&mut self.start, index, stride, sizes).ok_or(Refusal::IndexRange)?;
-        }
-        Ok(())
+        let is_refused = !may_begin_before || self.axes.iter().any(wraps);
+        if self.may_begin_before() && is_refused { Err(Refusal::NegativeIndex) } else { Ok(()) }
     }
 }
 
@@ -94,12 +85,13 @@ impl BoxAxis {
     }
 }
 
-/// The least of some sizes as an expression for the host.
-pub(crate) fn least(kernel: &Kernel, sizes: &[Poly]) -> Option<Expr> {
+/// The size of a dimension in a map as an expression for the host: the least of its sizes, and what lies before the tensor.
+pub(crate) fn size_in_map(kernel: &Kernel, axis: &BoxAxis) -> Option<Expr> {
     let all: Option<Vec<String>> =
-        sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
-    match all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) {
-        Some(text) => text.parse().ok(),
-        None => Some(UNBOUNDED.into()),
-    }
+        axis.sizes.iter().map(|size| expression(kernel, size).map(|expr| expr.to_string())).collect();
+    let Some(least) = all?.into_iter().reduce(|all, next| format!("min({all}, {next})")) else {
+        return Some(UNBOUNDED.into());
+    };
+    let text = if axis.from_zero { least } else { format!("{least} + {}", host_lead(kernel, &axis.stride)?) };
+    text.parse().ok()
 }

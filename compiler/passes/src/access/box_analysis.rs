@@ -247,8 +247,8 @@ impl<'k> BoxAnalysis<'k> {
             let block = self.kernel.value_type(pointer).shape().ok_or(Refusal::NotMatrix)?;
             access.descriptor = descriptors::of_argument(self.kernel, &mut access, block)?;
         }
-        let may_shift = matches!(self.kernel.kind(op), OpKind::Load { .. }) && !is_made && access.descriptor.is_none();
-        access.shift(may_shift)?;
+        let is_load = matches!(self.kernel.kind(op), OpKind::Load { .. });
+        access.check_signs(is_load && !is_made && access.descriptor.is_none())?;
         // A program with descriptors is written for TMA, with coordinates that it accepts.
         if access.descriptor.is_none() {
             self.is_taken(op, &access, elem)?;

@@ -59,13 +59,14 @@ fn shown(known: &BoxAnalysis<'_>, access: &BoxAccess, name: NameOf<'_>) -> Strin
         if all.is_empty() { String::new() } else { format!(" of {}", all.join(" and ")) }
     };
     out.push(':');
-    for BoxAxis { index, stride, sizes: ends, .. } in &access.outer {
-        out.push_str(&format!(" [{}{}, stride {}, one]", poly(index), sizes(ends), poly(stride)));
+    let sign = |from_zero: bool| if from_zero { "" } else { ", may be negative" };
+    for BoxAxis { index, stride, sizes: ends, from_zero, .. } in &access.outer {
+        out.push_str(&format!(" [{}{}{}, stride {}, one]", poly(index), sizes(ends), sign(*from_zero), poly(stride)));
     }
-    for (axis, BoxAxis { index, stride, sizes: ends, modulus, .. }) in access.axes.iter().enumerate() {
+    for (axis, BoxAxis { index, stride, sizes: ends, modulus, from_zero }) in access.axes.iter().enumerate() {
         let stride = if axis == access.inner { String::new() } else { format!(", stride {}", poly(stride)) };
         let modulus = modulus.as_ref().map_or(String::new(), |modulus| format!(" modulo {}", poly(modulus)));
-        out.push_str(&format!(" [{}{modulus}{}{stride}]", poly(index), sizes(ends)));
+        out.push_str(&format!(" [{}{modulus}{}{}{stride}]", poly(index), sizes(ends), sign(*from_zero)));
     }
     match access.fill {
         Fill::Zero => {}

@@ -13,7 +13,8 @@
 //! time, two at a time follow, so that a short rest does not wait for each iteration alone. A loop with few short iterations
 //! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
 //! loads can be done before the first store. Loops with dots are left to the passes that pipeline them, but where masks choose
-//! between elements of tiles, as for causal attention: then the first loop has no masks, or the masks are under a branch. `loop_unroll_factor` is obeyed
+//! between elements of tiles, as for causal attention: then the first loop has no masks, or the masks are under a branch. Where
+//! loads take their addresses from other loads, four iterations are taken at a time with their masks. `loop_unroll_factor` is obeyed
 //! anywhere; if the body has a branch for the iteration that is cut off by the end, the first loop goes without it.
 
 mod body;
@@ -101,7 +102,9 @@ impl SplitPlan {
             plan.of_selects = true;
             return (!plan.guards.is_empty() && body::of_dots(kernel, op)).then_some(plan);
         };
-        plan.guards = guards::of_loop(kernel, op);
+        if !body.keeps_masks() {
+            plan.guards = guards::of_loop(kernel, op);
+        }
         plan.factor = body.factor(hints.num_stages.is_some_and(|stages| stages > 1));
         if body.is_short() {
             plan.most = plan.most(kernel).filter(|most| {
@@ -113,7 +116,7 @@ impl SplitPlan {
         if !plan.fits() {
             (plan.factor, plan.most) = (1, None);
         }
-        plan.splits_rest = plan.most.is_none() && plan.factor > 2;
+        plan.splits_rest = plan.most.is_none() && plan.factor > 2 && !body.keeps_masks();
         (plan.factor > 1 || !plan.guards.is_empty() && body.may_be_copied(1)).then_some(plan)
     }
 

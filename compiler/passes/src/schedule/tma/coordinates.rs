@@ -6,7 +6,8 @@ use rtc_ir::analysis::{Poly, Symbol};
 use rtc_ir::{Builder, Elem, Kernel, Literal, Op, Predicate, Type, Value, ValueMap, constant_bits};
 
 use crate::PassError;
-use crate::access::box_access::BoxAccess;
+use crate::access::box_access::{BoxAccess, BoxAxis};
+use crate::access::negative_indices::{constant_lead, lead};
 use crate::pass::missing;
 
 /// The values from which polynomials are computed in a partition.
@@ -117,16 +118,37 @@ impl Names<'_> {
     ) -> Result<BoxCoordinates, PassError> {
         let mut place = Vec::new();
         for outer in &access.outer {
-            let at = self.sum(kernel, before, &outer.index)?;
+            let (at, lead) = self.index_in_map(kernel, before, outer)?;
             let at = self.zero_without_stride(kernel, before, at, &outer.stride)?;
-            place.push(self.or_behind(kernel, before, at, &outer.sizes, 1)?);
+            place.push(self.or_behind(kernel, before, at, (&outer.sizes, lead), 1)?);
         }
         for number in [1 - access.inner, access.inner] {
             let axis = &access.axes[number];
-            let at = self.sum(kernel, before, &axis.index)?;
-            place.push(self.or_behind(kernel, before, at, &axis.sizes, tile[number])?);
+            let (at, lead) = self.index_in_map(kernel, before, axis)?;
+            place.push(self.or_behind(kernel, before, at, (&axis.sizes, lead), tile[number])?);
         }
         Ok(BoxCoordinates(place))
+    }
+
+    /// The index along a dimension, counted from where the map begins, and how many elements that is before the tensor.
+    fn index_in_map(
+        &self,
+        kernel: &mut Kernel,
+        before: Op,
+        axis: &BoxAxis,
+    ) -> Result<(Value, Option<Value>), PassError> {
+        let index = self.sum(kernel, before, &axis.index)?;
+        if axis.from_zero {
+            return Ok((index, None));
+        }
+        let lead = match constant_lead(&axis.stride) {
+            Some(lead) => Builder::before(kernel, before).constant_of(Literal::Int(lead), Type::Scalar(Elem::I32))?,
+            None => {
+                let stride = self.sum_in(kernel, before, &axis.stride, Elem::I64)?;
+                lead(kernel, before, stride)?
+            }
+        };
+        Ok((Builder::before(kernel, before).addi(index, lead)?, Some(lead)))
     }
 
     /// Whether a size is a number of 32 bits itself.
@@ -142,20 +164,24 @@ impl Names<'_> {
         }
     }
 
-    /// A coordinate, but one with which a box of that length lies behind the tensor where some size is 0, for which the map has
-    /// 1. Before the tensor, copies out of shared memory are illegal instructions on an H200.
+    /// A coordinate, but one with which a box of that length lies behind the tensor where some size of the map is 0, for which
+    /// it has 1. Before the tensor, copies out of shared memory are illegal instructions on an H200.
     fn or_behind(
         &self,
         kernel: &mut Kernel,
         before: Op,
         mut at: Value,
-        sizes: &[Poly],
+        (sizes, lead): (&[Poly], Option<Value>),
         length: u32,
     ) -> Result<Value, PassError> {
         for size in sizes {
             // The host computes sizes in 64 bits: one more than the greatest integer is no negative number.
-            let elem = if self.is_narrow(kernel, size) { Elem::I32 } else { Elem::I64 };
-            let size = self.sum_in(kernel, before, size, elem)?;
+            let elem = if lead.is_none() && self.is_narrow(kernel, size) { Elem::I32 } else { Elem::I64 };
+            let mut size = self.sum_in(kernel, before, size, elem)?;
+            if let Some(lead) = lead {
+                let lead = in_type(kernel, before, lead, elem)?;
+                size = Builder::before(kernel, before).addi(size, lead)?;
+            }
             let mut builder = Builder::before(kernel, before);
             let zero = builder.constant_of(Literal::Int(0), Type::Scalar(elem))?;
             let behind = builder.constant_of(Literal::Int(length.into()), Type::Scalar(Elem::I32))?;

@@ -26,8 +26,9 @@ use super::coordinates::{BoxCoordinates, Names};
 use super::kernel_tensor_maps;
 use super::tma_reductions;
 use crate::PassError;
-use crate::access::box_access::{BoxAccess, least};
+use crate::access::box_access::{BoxAccess, size_in_map};
 use crate::access::host_values::expression;
+use crate::access::negative_indices::host_lead;
 use crate::pass::missing;
 
 /// How a store becomes copies.
@@ -193,9 +194,9 @@ pub(super) fn map_of(
     let batches = access.outer.iter().map(|outer| outer_stride(kernel, &outer.stride, boxes.ty));
     let steps = [expression(kernel, &outer.stride), Some(1.into())];
     let strides: Vec<Expr> = batches.chain(steps).collect::<Option<_>>().ok_or_else(none)?;
-    let sizes = access.outer.iter().map(|outer| least(kernel, &outer.sizes));
-    let mut start = expression(kernel, &access.start).ok_or_else(none)?;
-    let mut size = least(kernel, &outer.sizes).ok_or_else(none)?;
+    let sizes = access.outer.iter().map(|outer| size_in_map(kernel, outer));
+    let mut start = start(kernel, access).ok_or_else(none)?;
+    let mut size = size_in_map(kernel, outer).ok_or_else(none)?;
     if rows == MapRows::Last {
         let (of_tile, stride) = (boxes.ty.shape[0], &strides[strides.len() - 2]);
         let before = format!("(max({size}, 1) - 1) // {of_tile} * {of_tile}");
@@ -204,7 +205,7 @@ pub(super) fn map_of(
     }
     let source = MapSource {
         start,
-        shape: sizes.chain([Some(size), least(kernel, &inner.sizes)]).collect::<Option<_>>().ok_or_else(none)?,
+        shape: sizes.chain([Some(size), size_in_map(kernel, inner)]).collect::<Option<_>>().ok_or_else(none)?,
         strides,
         data_type,
         padding,
@@ -220,6 +221,16 @@ pub(super) fn map_of(
     let taken = |name: &String| kernel.params.iter().any(|param| param.name == *name);
     let name = (0..).map(|n| format!("{base}.map{n}")).find(|name| !taken(name)).ok_or_else(none)?;
     Ok(kernel.add_hidden(name, ty, hidden))
+}
+
+/// The first element of the tensor, or that of the map if this begins before it.
+fn start(kernel: &Kernel, access: &BoxAccess) -> Option<Expr> {
+    let mut text = expression(kernel, &access.start)?.to_string();
+    for axis in access.dimensions().filter(|axis| !axis.from_zero) {
+        let (lead, stride) = (host_lead(kernel, &axis.stride)?, expression(kernel, &axis.stride)?);
+        text = format!("{text} - ({lead}) * ({stride})");
+    }
+    text.parse().ok()
 }
 
 /// The stride of a dimension in which a box has a single index: 16 bytes instead of 0, which broadcast tensors have,

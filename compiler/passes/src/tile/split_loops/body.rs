@@ -1,8 +1,9 @@
 //! The conditions on the body of a loop that is split without a hint, and how many iterations are taken at a time.
 
-use rtc_ir::{Kernel, Op, OpKind, Type, Value, regions};
+use rtc_ir::{Kernel, Op, OpKind, Type, Value, regions, view};
 
 use super::MAX_COPIES;
+use crate::dependence::slice;
 
 /// Elements of the widest load in a thread up to which two iterations are taken at a time although they are ordered.
 /// Found with LayerNorm on an H200: with 8 it gains, with 16 it loses.
@@ -15,6 +16,10 @@ const LOADED_REGISTERS: u64 = 32;
 
 /// The most iterations that are taken at a time.
 const MOST_AT_A_TIME: u64 = 8;
+
+/// The most iterations that are taken at a time where loads depend on loads of their iteration: how many iterations there are is
+/// often loaded, too, and small. Found with a product of a sparse matrix and a vector on an H200.
+const MOST_GATHERS_AT_A_TIME: u64 = 4;
 
 /// The most iterations of a loop that are all taken at once where it is known that there are no more.
 const FEW_ITERATIONS: i64 = 8;
@@ -44,13 +49,16 @@ pub(super) struct Body {
     /// Whether loads of a later iteration cannot be issued early: something is written that they might read, or a reduction
     /// or the like may need a barrier.
     is_ordered: bool,
+    /// Whether addresses follow from what an iteration loads.
+    gathers: bool,
 }
 
 impl Body {
     /// That of an innermost loop that loads tiles and has no dots in it.
     pub fn of(kernel: &Kernel, op: Op) -> Option<Body> {
         let threads = u64::from(kernel.group_of(op).threads());
-        let mut body = Body { cost: 0, elements: 0, registers: 0, is_ordered: false };
+        let gathers = gathers(kernel, op);
+        let mut body = Body { cost: 0, elements: 0, registers: 0, is_ordered: false, gathers };
         for inner in rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]) {
             let data = kernel.op(inner);
             if regions::is_loop(&data.kind) || matches!(data.kind, OpKind::Dot { .. }) {
@@ -74,12 +82,19 @@ impl Body {
     pub fn factor(&self, come_early: bool) -> i64 {
         let mut factor = if self.is_short() { 2 } else { 1 };
         if !self.is_ordered && !come_early {
-            let more = |factor: u64| factor <= MOST_AT_A_TIME && factor * self.registers <= LOADED_REGISTERS;
+            let most = if self.gathers { MOST_GATHERS_AT_A_TIME } else { MOST_AT_A_TIME };
+            let more = |factor: u64| factor <= most && factor * self.registers <= LOADED_REGISTERS;
             while more(2 * factor) && self.may_be_copied(2 * factor) {
                 factor *= 2;
             }
         }
         factor as i64
+    }
+
+    /// Whether masks stay in the iterations that are taken at a time. Where loads wait for loads, their latency decides, and the
+    /// last iteration, which a mask cuts off, would wait alone.
+    pub fn keeps_masks(&self) -> bool {
+        self.gathers && !self.is_ordered
     }
 
     /// Whether two iterations are few enough elements and operations.
@@ -97,6 +112,14 @@ impl Body {
         let copies = iterations as u64;
         iterations <= FEW_ITERATIONS && copies * self.elements <= 2 * FEW_ELEMENTS && copies * self.cost <= FEW_COPIES
     }
+}
+
+/// Whether a load of a loop's body takes its addresses from another load of the body.
+fn gathers(kernel: &Kernel, op: Op) -> bool {
+    let body = kernel.op(op).blocks[0];
+    let is_load = |op: &Op| matches!(kernel.kind(*op), OpKind::Load { .. });
+    let loads = || kernel.ops(body).filter(is_load);
+    loads().any(|load| slice(kernel, body, vec![view::Load::at(kernel, load).pointer()]).iter().any(is_load))
 }
 
 fn numel(kernel: &Kernel, value: Value) -> u64 {
