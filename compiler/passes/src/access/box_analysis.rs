@@ -59,13 +59,6 @@ impl<'k> BoxAnalysis<'k> {
         self.filled(load, access)
     }
 
-    /// The access of a load by a map that the kernel makes before its loops, even if the host could make one: an index that is
-    /// known there, such as that of a matrix among several, is part of the base then and may be negative.
-    pub fn load_by_own_map(&mut self, load: Op) -> Result<BoxAccess, Refusal> {
-        let access = self.access_by(load, self.kernel.mask(load), Some(load))?;
-        self.filled(load, access)
-    }
-
     fn filled(&self, load: Op, access: BoxAccess) -> Result<BoxAccess, Refusal> {
         let kernel = self.kernel;
         let fill = match kernel.optional(load, 1) {

@@ -245,15 +245,10 @@ fn accesses(kernel: &Kernel, cx: &PassContext) -> Result<Loads, Refusal> {
     let loads = loops.iter().flat_map(|of| loads_of_dots(kernel, *of));
     let loads: Vec<Op> = loads.filter(|load| is_operand(kernel, kernel.result(*load, 0))).collect();
     let mut refused = Vec::new();
-    let chained = loops.iter().any(|of| DotDependences::of(kernel, body(of)).are_chained());
     for load in &loads {
         match known.load(*load) {
             Ok(access) => {
-                // Which of several matrices it is may be known before the loop, but not that its number is not negative. A map
-                // that begins before them has no valid address if they are of several MiB.
-                let tries = access.may_begin_before() && !chained;
-                let own = tries.then(|| known.load_by_own_map(*load).ok()).flatten();
-                out.insert(*load, Source::Box(own.unwrap_or(access)));
+                out.insert(*load, Source::Box(access));
             }
             Err(reason) => refused.push((*load, reason)),
         }
