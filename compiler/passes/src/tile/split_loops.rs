@@ -218,8 +218,10 @@ fn split(kernel: &mut Kernel, op: Op, plan: &SplitPlan) -> Result<bool, PassErro
         hints.unroll = None;
     }
     let results = kernel.op(first).results.clone();
-    let ends = [middle, plan.upper].map(|end| rtc_ir::known_bits(kernel, end));
-    if ends[0].is_some() && ends[0] == ends[1] {
+    let ends = [middle, plan.upper].map(|end| rtc_ir::known_bits(kernel, end).map(|bits| bits as u32 as i32));
+    if let [Some(middle), Some(upper)] = ends
+        && middle >= upper
+    {
         for (old, new) in kernel.op(op).results.clone().into_iter().zip(results) {
             kernel.replace_uses(old, new);
         }
@@ -292,7 +294,8 @@ impl SplitPlan {
 }
 
 /// The index at which the second loop starts: after the last whole step of the first. `None` if there is no such step.
-/// Computed in 64 bits where something could overflow.
+/// Computed in 64 bits where something could overflow. It is a multiple of what the lower bound and the step are multiples of:
+/// with that the second loop accesses memory as wide as the first. A step that would end past 32 bits is left to that loop.
 fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, PassError> {
     if plan.is_plain(build.kernel()) && plan.fits() {
         let short = Type::Scalar(Elem::I32);
@@ -341,15 +344,18 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
     let up = number(build, round - 1 - (plan.factor - 1) * plan.step)?;
     let distance = build.addi(distance, up)?;
     let distance = build.maxsi(distance, zero)?;
+    let most = number(build, i64::from(i32::MAX))?;
+    let most = build.subi(most, lower)?;
+    let distance = build.minsi(distance, most)?;
     let size = number(build, round)?;
     let rounds = build.divui(distance, size)?;
     let length = build.muli(rounds, size)?;
     let middle = build.addi(lower, length)?;
-    // The last step may end past `upper`, even past 32 bits: then nothing is left.
-    let last = build.maxsi(lower, upper)?;
-    let middle = build.minsi(middle, last)?;
     if rtc_ir::known_bits(build.kernel(), rounds) == Some(0) {
         return Ok(None);
     }
-    Ok(Some(build.trunci(middle, Elem::I32)?))
+    let middle = build.trunci(middle, Elem::I32)?;
+    // It is not less anyway, but analyses know by it.
+    let is_fixed = rtc_ir::constant_bits(build.kernel(), plan.lower).is_some();
+    Ok(Some(if is_fixed { middle } else { build.maxsi(middle, plan.lower)? }))
 }

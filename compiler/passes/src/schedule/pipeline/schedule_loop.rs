@@ -19,6 +19,7 @@ use rtc_layout::MmaShape;
 use super::expand_loop::{self, mmas_in_flight};
 use super::register_prefetch::{has_dots, most_slots};
 use super::stages::copies;
+use crate::place::split_conversions::{buffer_bytes, is_split, most_for_an_operation};
 use crate::schedule::pipeline::stages::stages;
 use crate::schedule::resources::fits_shared;
 use crate::work::{Scope, estimate, words_of_tile};
@@ -35,7 +36,8 @@ fn run(kernel: &mut Kernel, cx: &PassContext) -> Result<(), PassError> {
     let registers = estimate(kernel, Scope::Kernel);
     for op in &loops {
         let registers = registers.saturating_sub(read_in_pieces(kernel, *op)).min(REGISTERS_PER_THREAD);
-        let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, registers, op, slots);
+        let needs = (registers, bytes_beside_rings(kernel, *op));
+        let blocks = |kernel: &Kernel, op: Op, slots: u32| blocks(kernel, cx, needs, op, slots);
         let trips = trip_count(kernel, *op).map_or(u32::MAX, |trips| trips.try_into().unwrap_or(u32::MAX)).max(1);
         let mut wished = stages(kernel, *op).min(trips);
         if !has_dots(kernel, kernel.op(*op).blocks[0]) {
@@ -108,7 +110,7 @@ fn choose(kernel: &Kernel, op: Op, wished: u32, trips: u32, held: &dyn Fn(u32) -
     }
     let mma = mmas_in_flight(kernel, op).is_some();
     // With a single slot no copy overlaps a dot of the same block.
-    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished) };
+    let least = if wished > 2 { held(wished) + 1 } else { 2 * held(wished).max(1) };
     let by_unit = !has_dots_of_threads(kernel, op);
     let saves_a_slot = by_unit && held(wished - 1) >= least;
     // Each iteration has a slot of its own, so that all copies are begun before the loop.
@@ -149,13 +151,20 @@ fn set_plan(kernel: &mut Kernel, op: Op, plan: RingPlan) {
 }
 
 /// How many blocks an SM holds at the same time if the loop has so many slots; roughly, since the `registers` of a
-/// thread are only an estimate before code is made.
-fn blocks(kernel: &Kernel, cx: &PassContext, registers: u32, op: Op, slots: u32) -> u64 {
+/// thread are only an estimate before code is made. `beside` is how much shared memory the loop needs beside its rings.
+fn blocks(kernel: &Kernel, cx: &PassContext, (registers, beside): (u32, u64), op: Op, slots: u32) -> u64 {
     let threads = 32 * kernel.group_of(op).warps;
-    let by_registers = u64::from(SmLimits::blocks_by_registers(registers, threads));
-    let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots);
-    let by_memory = u64::from(cx.target.shared_bytes_max) / bytes.max(1);
-    by_registers.max(1).min(by_memory)
+    let by_registers = SmLimits::blocks_by_registers(registers, threads).max(1);
+    let bytes = ring_bytes(kernel, op) / u64::from(slots_now(kernel, op)) * u64::from(slots) + beside;
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX / 2);
+    by_registers.min(cx.target.sm.blocks_beside_registers(threads, bytes)).into()
+}
+
+/// The bytes of shared memory that a loop needs beside its rings: other buffers, and what its operations need for themselves.
+fn bytes_beside_rings(kernel: &Kernel, op: Op) -> u64 {
+    let rings = ring_bytes(kernel, op);
+    let inside = rtc_ir::walk_op(kernel, op);
+    (buffer_bytes(kernel, &rtc_ir::walk(kernel)) + most_for_an_operation(kernel, &inside)).saturating_sub(rings)
 }
 
 /// Whether threads load operands of the dots in a loop from buffers themselves.
@@ -176,8 +185,9 @@ fn has_few_rows(kernel: &Kernel, op: Op) -> bool {
 fn read_in_pieces(kernel: &Kernel, op: Op) -> u32 {
     let inside = rtc_ir::walk_block(kernel, kernel.op(op).blocks[0]);
     let is_dot = |op: &Op| matches!(kernel.kind(*op), OpKind::Dot { kind: DotKind::MmaV2, .. });
-    let is_read =
-        |value: &Value| kernel.def_op(*value).is_some_and(|op| matches!(kernel.kind(op), OpKind::LocalLoad {}));
+    let is_read = |value: &Value| {
+        kernel.def_op(*value).is_some_and(|op| matches!(kernel.kind(op), OpKind::LocalLoad {}) || is_split(kernel, op))
+    };
     let words = |dot: Op| {
         let [lhs, rhs, _] = kernel.dot_operands(dot)?;
         let (shape, bits) = (kernel.value_type(lhs).shape()?, kernel.value_type(lhs).elem()?.bits());
