@@ -83,7 +83,9 @@ fn is_data(kernel: &Kernel, value: Value) -> bool {
 /// How many neighbours a thread has in the layout that operations share: as many as the widest access takes, or fewer where
 /// lanes then store wider elements without gaps between them. On an H200, casts whose lanes store 16 of each 32 bytes at
 /// once took 1.2 to 1.4 times as long as with neighbouring lanes, 16 of 64 bytes 2 to 3 times; loads with such gaps took no
-/// longer. In kernels with dots, where most tiles are copied to shared memory, always as many as the widest takes.
+/// longer. Stores outside of a loop with accesses do not count: a norm's gradients by rows, with those of its weights stored
+/// at the end, took a third longer. In kernels with dots, where most tiles are copied to shared memory, always as many as the
+/// widest takes.
 fn shared_vector(
     kernel: &Kernel,
     infos: &AxisInfos,
@@ -93,9 +95,11 @@ fn shared_vector(
     with: impl Fn(u64) -> Layout,
 ) -> u64 {
     let widest = wishes.iter().map(|(_, vector)| *vector).max().unwrap_or(1).min(per_thread);
+    let most_often = wishes.iter().map(|(op, _)| weight(kernel, *op)).max();
     let is_full_store = |(op, vector): &&(Op, u64)| {
         let bytes = kernel.pointer(*op).map_or(0, |pointer| pointee_bytes(kernel, pointer));
-        matches!(kernel.kind(*op), OpKind::Store { .. }) && vector * bytes >= MAX_ACCESS_BYTES
+        let is_store = matches!(kernel.kind(*op), OpKind::Store { .. }) && vector * bytes >= MAX_ACCESS_BYTES;
+        is_store && Some(weight(kernel, *op)) == most_often
     };
     let least = wishes.iter().filter(is_full_store).map(|(_, vector)| *vector).min().unwrap_or(widest);
     if least >= widest || has_dot(kernel) {

@@ -354,8 +354,7 @@ fn middle(build: &mut Builder<'_>, plan: &SplitPlan) -> Result<Option<Value>, Pa
     if rtc_ir::known_bits(build.kernel(), rounds) == Some(0) {
         return Ok(None);
     }
+    // It is not less than the lower bound anyway, but analyses know by it, and take it as a number of 32 bits.
     let middle = build.trunci(middle, Elem::I32)?;
-    // It is not less anyway, but analyses know by it.
-    let is_fixed = rtc_ir::constant_bits(build.kernel(), plan.lower).is_some();
-    Ok(Some(if is_fixed { middle } else { build.maxsi(middle, plan.lower)? }))
+    Ok(Some(build.maxsi(middle, plan.lower)?))
 }
