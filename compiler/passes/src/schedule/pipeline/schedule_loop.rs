@@ -160,11 +160,15 @@ fn blocks(kernel: &Kernel, cx: &PassContext, (registers, beside): (u32, u64), op
     by_registers.min(cx.target.sm.blocks_beside_registers(threads, bytes)).into()
 }
 
-/// The bytes of shared memory that a loop needs beside its rings: other buffers, and what its operations need for themselves.
+/// The bytes of shared memory that a loop needs beside its rings: other buffers that it uses, and what its operations need for
+/// themselves. Buffers of other loops, as in another version of this one, do not count.
 fn bytes_beside_rings(kernel: &Kernel, op: Op) -> u64 {
-    let rings = ring_bytes(kernel, op);
     let inside = rtc_ir::walk_op(kernel, op);
-    (buffer_bytes(kernel, &rtc_ir::walk(kernel)) + most_for_an_operation(kernel, &inside)).saturating_sub(rings)
+    let is_used = |alloc: &Op| kernel.users(kernel.result(*alloc, 0)).iter().any(|user| inside.contains(user));
+    let mut buffers = rtc_ir::walk(kernel);
+    buffers.retain(|alloc| matches!(kernel.kind(*alloc), OpKind::AllocShared { .. }) && is_used(alloc));
+    let rings = ring_bytes(kernel, op);
+    (buffer_bytes(kernel, &buffers) + most_for_an_operation(kernel, &inside)).saturating_sub(rings)
 }
 
 /// Whether threads load operands of the dots in a loop from buffers themselves.
