@@ -14,8 +14,8 @@
 //! is fully unrolled in a branch next to the loop: there the bounds imply that their addresses do not overlap, so that all
 //! loads can be done before the first store. Loops with dots are left to the passes that pipeline them, but where masks choose
 //! between elements of tiles, as for causal attention: then the first loop has no masks, or the masks are under a branch. Where
-//! loads take their addresses from other loads, four iterations are taken at a time with their masks. `loop_unroll_factor` is obeyed
-//! anywhere; if the body has a branch for the iteration that is cut off by the end, the first loop goes without it.
+//! loads take their addresses from other loads, four iterations are taken at a time with their masks. `loop_unroll_factor` is
+//! obeyed anywhere; if the body has a branch for the iteration that is cut off by the end, the first loop goes without it.
 
 mod body;
 mod branches;

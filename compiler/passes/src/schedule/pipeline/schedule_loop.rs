@@ -5,12 +5,12 @@
 //! ```
 //!
 //! `num_stages` of the loop or of the kernel says how many slots are wished for; more than the loop has iterations are never
-//! filled, and none are made. A loop with one `wgmma` dot, whose
-//! accumulators nothing else uses, gets one more, so that a dot can be in flight while the next iteration begins; if a
-//! SM then held fewer blocks, a second barrier in each iteration does instead of it. The same barrier saves a slot of
-//! other loops where an SM then holds more blocks. Loops whose dots have few rows or columns wait for memory, not for dots:
-//! of the slots that are wished for, they get as many as let an SM hold the most blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the largest rings gets
-//! fewer slots, until all fits.
+//! filled, and none are made. A loop with one `wgmma` dot, whose accumulators nothing else uses, gets one more, so that a dot
+//! can be in flight while the next iteration begins; if a SM then held fewer blocks, a second barrier in each iteration does
+//! instead of it. The same barrier saves a slot of other loops where an SM then holds more blocks. Loops whose dots have few
+//! rows or columns wait for memory, not for dots: of the slots that are wished for, they get as many as let an SM hold the most
+//! blocks. A loop with `dot_buffers` gets fewer if it then holds more. Where shared memory does not hold all, the loop with the
+//! largest rings gets fewer slots, until all fits.
 
 use rtc_abi::{Plan, REGISTERS_PER_THREAD, SmLimits};
 use rtc_ir::{DotKind, Kernel, LoopHints, Op, OpKind, Phase, Value, place_bytes, trip_count, view};
